@@ -77,8 +77,11 @@ ROWS = {
     "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
     "nystrom_tuned": alone(60, programmes.nystrom_tuned),
+    "logistic_features": alone(20, programmes.logistic_features),
     "leave_one_out": alone(25, machines.leave_one_out),
     "landmarks": alone(40, machines.landmarks),
+    "round_trips": alone(15, products.round_trips),
+    "blocks": alone(30, machines.blocks),
     "centres": alone(170, machines.centres),
     "tensors": alone(20, machines.tensors),
     "process": alone(20, machines.process),
@@ -88,6 +91,7 @@ ROWS = {
     "composed": alone(25, products.composed),
     "laplacian": alone(20, products.laplacian),
     "nearest": alone(25, products.nearest),
+    "neighbours": alone(25, products.neighbours),
     "full": alone(20, machines.full),
 }
 

@@ -12,6 +12,8 @@ from mercer.backends.boxes import Box
 from mercer.backends.torch.boxes.descents import can_descend
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.fusing import launch
+from mercer.backends.torch.fusing.nearest.candidates import Candidates
+from mercer.backends.torch.fusing.round_trips import round_trip
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
@@ -67,7 +69,7 @@ def smoke(number: int) -> None:
             seconds=round(time.perf_counter() - begin, 2),
         )
     if number == 0:
-        for work in (pair_steps, factors):
+        for work in (neighbours, round_trips, pair_steps, factors):
             begin = time.perf_counter()
             try:
                 found = work()
@@ -111,6 +113,37 @@ def attempt(trial: Trial, tiles: list[Any]) -> tuple[str, float]:
     finally:
         launch._with_room = with_room
     return way, float(np.abs(found - wanted).max() / np.abs(wanted).max())
+
+
+def neighbours() -> str:
+    """Search by candidates, of both kinds of products; tell which rows are left in doubt."""
+    rng, said = np.random.default_rng(0), []
+    for features in (5, 64, 128, 170) if not SMALL else (5,):
+        X, Y = (torch.from_numpy(rng.standard_normal((n, features))) for n in (ROWS, COLUMNS))
+        D = torch.cdist(X, Y).square().topk(3, largest=False)
+        for split in (False, True):
+            found = Candidates(Y.to(WHERE), 3, split=split).search(X.to(WHERE))
+            missed = ~(found.numbers.cpu()[:, None, :] == D.indices[:, :, None]).any(dim=2)
+            wrong = missed & (D.values < found.bound.cpu()[:, None])
+            doubts = int((found.bound.cpu() < D.values[:, -1]).sum())
+            said.append(f"d = {features}: {int(wrong.sum())} wrong, {doubts} in doubt")
+    return "; ".join(said)
+
+
+def round_trips() -> str:
+    """Go there and back in one reading of K, for several lengths of rows; tell the errors."""
+    said = []
+    for m in (300, 1000, 1100, 2000, 5000, 7000, 10_000, 14_000) if not SMALL else (300,):
+        K = torch.rand(ROWS, -(-m // 16) * 16, device=WHERE)
+        K[:, m:] = 0.0
+        v, s = torch.randn(m, device=WHERE), torch.rand(ROWS, device=WHERE)
+        if SMALL:
+            continue
+        found, wide = round_trip(K[:, :m], v, s, 0.5), K[:, :m].double()
+        exact = wide.T @ (s * (wide @ v.double() - 0.5))
+        off = None if found is None else float((found[0] - exact).norm() / exact.norm())
+        said.append(f"{m}: {'no room' if off is None else f'{off:.1e}'}")
+    return "; ".join(said)
 
 
 def pair_steps() -> str:

@@ -115,10 +115,16 @@ def linear_descent_sparse(
 ) -> tuple[Array, Array, int, float]: ...
 def partition(K: Array, *groups: Any) -> list[tuple[Array, Array, bool]]: ...
 def partition_dense(
-    F: Array, index: Array | None, *groups: Any
+    F: Array, index: Array | None, means: Array | None, *groups: Any
 ) -> list[tuple[Array, Array, bool]]: ...
 def partition_sparse(
-    begin: Array, columns: Array, values: Array, width: int, index: Array | None, *groups: Any
+    begin: Array,
+    columns: Array,
+    values: Array,
+    width: int,
+    index: Array | None,
+    means: Array | None,
+    *groups: Any,
 ) -> list[tuple[Array, Array, bool]]: ...
 def perceptron_dense(
     x: Array,

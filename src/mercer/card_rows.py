@@ -9,7 +9,9 @@ the processor, which is made when it is first needed.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -73,9 +75,7 @@ class CardRows:
         if self._host is None:
             self._host = self._from_origin()
         if self._host is None:
-            from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
-
-            self._host = np.asarray(bring(self.tensor).numpy())
+            self._host = _bring(self.tensor)
             self._note()
         return self._host
 
@@ -98,19 +98,23 @@ class CardRows:
 
     def _from_origin(self) -> Array | None:
         """Gather what is known on the host of the rows that these were taken from."""
-        origin, numbers = self._origin or (lambda: None, np.zeros(0, np.int64))
+        if self._origin is None:
+            return self._known(np.arange(len(self))) if self._brought else None
+        origin, numbers = self._origin
         whole = origin()
-        if whole is None:
-            return None
-        if whole._host is not None:
-            return _rows_of(whole._host, numbers)
-        place, owner = np.full((2, len(whole)), -1)
-        for k, (part, _) in enumerate(whole._brought):
+        return None if whole is None else whole._known(numbers)
+
+    def _known(self, numbers: Array) -> Array | None:
+        """Return some rows where all of them are known on the host."""
+        if self._host is not None:
+            return _rows_of(self._host, numbers)
+        place, owner = np.full((2, len(self)), -1)
+        for k, (part, _) in enumerate(self._brought):
             place[part], owner[part] = np.arange(len(part)), k
         if not len(numbers) or (owner[numbers] < 0).any():
             return None
-        found = np.empty(self.shape, dtype=self.dtype)
-        for k, (_, rows) in enumerate(whole._brought):
+        found = np.empty((len(numbers), self.shape[1]), dtype=self.dtype)
+        for k, (_, rows) in enumerate(self._brought):
             mine = np.flatnonzero(owner[numbers] == k)
             found[mine] = _rows_of(rows, place[numbers[mine]])
         return found
@@ -129,23 +133,107 @@ class CardRows:
     def __getitem__(self, index: Any) -> Any:
         """Take rows, or columns of all rows, on the card; anything else on the host."""
         where = index if isinstance(index, tuple) else (index,)
+        if isinstance(where[0], int | np.integer):  # of one row the numbers
+            row = np.asarray(self.tensor[int(where[0])].cpu().numpy())
+            return row[where[1:]] if len(where) > 1 else row
         several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
         if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
-            rows, *columns = map(self._numbers, where)
-            found = self.tensor[rows]
-            if columns:
-                return CardRows(found[:, columns[0]].contiguous())
-            return CardRows(found.contiguous())._of(self, where[0])
+            return _there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
         return self.on_host()[index]
+
+    def _taken(self, where: tuple[Any, ...]) -> CardRows:
+        rows, *columns = map(self._numbers, where)
+        found = self.tensor[rows]
+        if columns:
+            return CardRows(found[:, columns[0]].contiguous())
+        return CardRows(found.contiguous())._of(self, where[0])
 
     def _numbers(self, index: Any) -> Any:
         if isinstance(index, slice):
             return index
-        import torch  # noqa: PLC0415  is there: the rows are a tensor
-
+        torch = _torch()
         if index.dtype != bool:
             index = index.astype(np.int64)
         return torch.from_numpy(np.ascontiguousarray(index)).to(self.tensor.device)
+
+    # --- the same rows in another form, on the card ----------------------------------------------
+
+    def astype(self, dtype: Any, copy: bool = True, **options: Any) -> Any:
+        """Return the rows in float32 or float64, on the card; in other types on the host."""
+        kinds = [name for name, kind in _FLOATS.items() if kind == np.dtype(dtype)]
+        if options or not kinds:
+            return self.on_host().astype(dtype, copy=copy, **options)
+        if self.dtype == np.dtype(dtype):
+            return self.copied() if copy else self
+        kind = getattr(_torch(), kinds[0].removeprefix("torch."))
+        return _there_or_here(
+            lambda: CardRows(self.tensor.to(kind)), lambda: self.on_host().astype(dtype)
+        )
+
+    def below(self, other: CardRows) -> Any:
+        """Return these rows, and others below."""
+        return _there_or_here(
+            lambda: CardRows(_torch().cat([self.tensor, other.tensor])),
+            lambda: np.concatenate([self.on_host(), other.on_host()]),
+        )
+
+    def from_origin(self, origin: Array) -> Any:
+        """Return the rows less one of them, or less a mean, in float64."""
+        return _there_or_here(
+            lambda: CardRows(self.tensor - self._sent(origin)), lambda: self.on_host() - origin
+        )
+
+    def __abs__(self) -> Any:
+        return _there_or_here(lambda: CardRows(self.tensor.abs()), lambda: np.abs(self.on_host()))
+
+    @property
+    def T(self) -> TurnedRows:
+        """The transpose, which can be multiplied."""
+        return TurnedRows(self)
+
+    # --- products: the rows stay, what they are multiplied by and the result travel --------------
+
+    def __matmul__(self, other: Any) -> Any:
+        if isinstance(other, TurnedRows):
+            other = other.rows.tensor.T
+        elif not _is_matrix(other):
+            return self.on_host() @ _host(other)
+        return self._product(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        if not _is_matrix(other):
+            return _host(other) @ self.on_host()
+        return self.T._product(other.T).T
+
+    def _product(self, right: Any) -> Array:
+        """Multiply in float64, blocks of rows that are not; brought to the host."""
+        right = self._sent(right)
+        if self.tensor.dtype == right.dtype:
+            return _bring(self.tensor @ right)
+        found = [self.tensor[part].to(right.dtype) @ right for part in self._parts()]
+        return _bring(_torch().cat(found) if found else self.tensor.to(right.dtype) @ right)
+
+    def squared_lengths(self) -> Array:
+        """Return the squared length of each row, in float64."""
+        torch = _torch()
+        found = torch.empty(len(self), dtype=torch.float64, device=self.tensor.device)
+        for part in self._parts():
+            found[part] = self.tensor[part].to(torch.float64).square().sum(dim=1)
+        return _bring(found)
+
+    def _parts(self) -> list[slice]:
+        height = max(1, _ENTRIES // max(1, self.shape[1]))
+        return [slice(first, first + height) for first in range(0, len(self), height)]
+
+    def _sent(self, array: Any) -> Any:
+        """Return numbers of the host in float64 on the card; those that are there as they are."""
+        torch = _torch()
+        if isinstance(array, torch.Tensor):
+            return array.to(torch.float64)
+        from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
+
+        there = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
+        return send(there, str(self.tensor.device))
 
     # --- questions about all rows ----------------------------------------------------------------
 
@@ -161,16 +249,16 @@ class CardRows:
         return self._range[0].min() if axis is None else self._range[0].copy()
 
     def max(self, axis: int | None = None, **options: Any) -> Any:
-        """Return the largest entries of columns, or of all."""
+        """Return the largest entries of columns, of rows, or of all."""
+        if axis == 1 and not options and self.size:
+            return _bring(self.tensor.amax(dim=1))
         if options or axis not in (None, 0) or not self.size:
             return self.on_host().max(axis=axis, **options)
         return self._range[1].max() if axis is None else self._range[1].copy()
 
     @cached_property
     def _totals(self) -> Array:
-        import torch  # noqa: PLC0415  is there: the rows are a tensor
-
-        return np.asarray(self.tensor.sum(dim=0, dtype=torch.float64).cpu().numpy())
+        return np.asarray(self.tensor.sum(dim=0, dtype=_torch().float64).cpu().numpy())
 
     def sum(self, axis: int | None = None, dtype: Any = None, **options: Any) -> Any:
         """Add up columns, or all entries; on the card where float64 is asked for."""
@@ -190,18 +278,24 @@ class CardRows:
         Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
         begins.
         """
-        import torch  # noqa: PLC0415  is there: the rows are a tensor
+        return np.asarray(self._keys(direction).cpu().numpy())
 
-        towards = torch.from_numpy(direction).to(self.tensor.device)
-        keys, height = [], max(1, _ENTRIES // max(1, self.shape[1]))
-        for first in range(0, len(self), height):
-            products, width = self.tensor[first : first + height] * towards, self.shape[1]
+    def order_along(self, direction: Array) -> Array | None:
+        """Return the order of rows by x'direction; None where two rows have the same."""
+        keys = _torch().nan_to_num(self._keys(direction)).sort()
+        same = bool((keys.values[1:] == keys.values[:-1]).any())
+        return None if same else np.asarray(keys.indices.cpu().numpy())
+
+    def _keys(self, direction: Array) -> Any:
+        towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
+        for part in self._parts():
+            products, width = self.tensor[part] * towards, self.shape[1]
             while width > 1:
                 half = (width + 1) // 2
                 products[:, : width - half] += products[:, half:width]
                 width = half
             keys.append(products[:, :1].sum(dim=1))
-        return np.concatenate([key.cpu().numpy() for key in keys]) if keys else np.empty(0)
+        return _torch().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------
 
@@ -216,6 +310,96 @@ class CardRows:
 
     def __reduce__(self) -> tuple[Any, ...]:
         return np.array, (self.on_host(),)  # whoever reads it may have no such device
+
+
+class TurnedRows:
+    """The transpose of rows on a card: multiplied there; anything else is asked of the host.
+
+    Parameters
+    ----------
+    rows : CardRows
+        The rows.
+    """
+
+    __array_priority__ = 1000.0  # so that NumPy's operators leave it to those below
+
+    def __init__(self, rows: CardRows) -> None:
+        self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
+
+    def __abs__(self) -> TurnedRows:
+        return TurnedRows(CardRows(self.rows.tensor.abs()))
+
+    def on_host(self) -> Array:
+        """Return the transpose in the memory of the processor."""
+        return self.rows.on_host().T
+
+    def __matmul__(self, other: Any) -> Any:
+        return self._product(other) if _is_matrix(other) else self.on_host() @ _host(other)
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return (self.rows @ other.T).T if _is_matrix(other) else _host(other) @ self.on_host()
+
+    def _product(self, right: Any) -> Array:
+        """Multiply in float64, sums over blocks of rows that are not; brought to the host."""
+        tensor, right = self.rows.tensor, self.rows._sent(right)
+        if tensor.dtype == right.dtype:
+            return _bring(tensor.T @ right)
+        total = right.new_zeros((tensor.shape[1], *right.shape[1:]))
+        for part in self.rows._parts():
+            total += tensor[part].to(right.dtype).T @ right[part]
+        return _bring(total)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.on_host()[index]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.array(self.on_host(), dtype=dtype)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or not hasattr(np.ndarray, name):
+            raise AttributeError(f"the transpose of rows on a card has no {name!r}")
+        return getattr(self.on_host(), name)
+
+
+def _there_or_here(there: Callable[[], Any], here: Callable[[], Any]) -> Any:
+    """Return what is made on the card; of a card that is full, the same made on the host."""
+    try:
+        return there()
+    except _torch().cuda.OutOfMemoryError:
+        return here()
+
+
+def _torch() -> Any:
+    import torch  # noqa: PLC0415  is there: the rows are a tensor
+
+    return torch
+
+
+def _bring(tensor: Any) -> Array:
+    from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
+
+    return np.asarray(bring(tensor).numpy())
+
+
+def _is_matrix(value: Any) -> bool:
+    """Return whether a value is numbers of float64, a vector or a matrix, on the host."""
+    return isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype == np.float64
+
+
+_PASSING = ContextVar("passing", default=False)  # of each thread
+
+
+@contextmanager
+def passing_fits() -> Iterator[None]:
+    """Let rows that machines keep stay on the card: these are asked for answers, and dropped."""
+    token = _PASSING.set(True)
+    try:
+        yield
+    finally:
+        _PASSING.reset(token)
 
 
 def _rows_of(array: Array, numbers: Array) -> Array:
@@ -241,7 +425,7 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     (1, 'rows')
     """
     if isinstance(value, CardRows):
-        return value.on_host()
+        return value if _PASSING.get() else value.on_host()
     if hasattr(value, "keeps_card_rows"):
         rows = getattr(getattr(value, "source", None), "X", None)
         if isinstance(rows, CardRows):
@@ -275,7 +459,7 @@ def _is_many(index: Any) -> bool:
 
 
 def _by_host(verb: Callable[..., Any], *, turned: bool = False) -> Callable[..., Any]:
-    def method(self: CardRows, *others: Any) -> Any:
+    def method(self: CardRows | TurnedRows, *others: Any) -> Any:
         mine = [self.on_host(), *map(_host, others)]
         return verb(*(reversed(mine) if turned else mine))
 
@@ -283,12 +467,13 @@ def _by_host(verb: Callable[..., Any], *, turned: bool = False) -> Callable[...,
 
 
 def _host(value: Any) -> Any:
-    return value.on_host() if isinstance(value, CardRows) else value
+    return value.on_host() if isinstance(value, CardRows | TurnedRows) else value
 
 
-for _name in ("add", "sub", "mul", "truediv", "pow", "matmul", "mod", "floordiv"):
-    setattr(CardRows, f"__{_name}__", _by_host(getattr(operator, _name)))
-    setattr(CardRows, f"__r{_name}__", _by_host(getattr(operator, _name), turned=True))
-for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg", "abs"):
-    setattr(CardRows, f"__{_name}__", _by_host(getattr(operator, _name)))
-CardRows.__hash__ = object.__hash__  # type: ignore[method-assign]
+for _kind in (CardRows, TurnedRows):
+    for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
+        setattr(_kind, f"__{_name}__", _by_host(getattr(operator, _name)))
+        setattr(_kind, f"__r{_name}__", _by_host(getattr(operator, _name), turned=True))
+    for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg"):
+        setattr(_kind, f"__{_name}__", _by_host(getattr(operator, _name)))
+    _kind.__hash__ = object.__hash__  # type: ignore[method-assign]

@@ -192,8 +192,19 @@ def _settings(device: str) -> dict[str, str]:
 
 
 def holds_foreign(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Return whether one of the arguments is an array of another library."""
-    return any(map(is_foreign, (*args, *kwargs.values())))
+    """Return whether one of the arguments is an array of another library; refuse lists of them.
+
+    Lists on the processor are NumPy's to read, which cannot look at a card.
+    """
+    values = (*args, *kwargs.values())
+    for value in values:
+        many = type(value) in (list, tuple) and len(value) and is_foreign(value[0])
+        if many and device_name(value[0]) != "cpu":
+            raise TypeError(
+                f"a {type(value).__name__} of {len(value)} arrays on {device_name(value[0])!r}: "
+                "make one array of them first, e.g. by torch.stack(rows)"
+            )
+    return any(map(is_foreign, values))
 
 
 def answers_in_kind(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -11,14 +11,14 @@ import numpy as np
 
 from mercer import deadline
 from mercer.array_types import Array, Points
-from mercer.points import row_count, take
+from mercer.points import is_objects, row_count, take
 from mercer.resources import config, rows_at_once, thread_limit
 
 T = TypeVar("T")
 
 _LEAST = 4096  # rows of a chunk: fewer are done before a thread wakes up
 _MOST = 16  # chunks; their number does not depend on that of threads, so neither does any bit
-_FEW = 1 << 16  # numbers, half a megabyte, about which no budget is asked
+_FEW = 1 << 16  # numbers, half a megabyte, about which no budget is asked and no thread is woken
 
 
 def slices(first: int, last: int, step: int) -> Iterator[slice]:
@@ -72,6 +72,19 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
 def added(found: list[Any], place: int) -> Any:
     """Add up one entry of the results of chunks, first to last."""
     return sum((each[place] for each in found[1:]), start=found[0][place])
+
+
+def gathered(X: Points, index: Array) -> Points:
+    """Select rows as `take` does, those of a large table in threads; numbers are not negative."""
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or is_objects(X) or X.size <= _FEW:
+        return take(X, index)
+    out = np.empty((len(index), X.shape[1]), dtype=X.dtype)
+
+    def chunk(rows: slice) -> None:
+        np.take(X, index[rows], axis=0, out=out[rows], mode="clip")  # "raise" would copy once more
+
+    chunked(chunk, len(index))
+    return out
 
 
 def in_pieces(work: Callable[[Points], Array], X: Points, width: int, arrays: int = 3) -> Array:

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from fake_clock import Ticking
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
 import mercer
-from mercer import SVC, KernelRidge, Status
+from mercer import SVC, KernelRidge, Status, deadline
 from mercer.backends import choose_backend
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.solvers import BandPath, CholeskyPath, ConjugateGradient, Progress
@@ -258,7 +259,8 @@ def test_d16_a_callback_that_stops(name):
 
 
 @pytest.mark.parametrize("name", MACHINES)
-def test_a_time_limit_ends_a_fit(name):
+def test_a_time_limit_ends_a_fit(name, monkeypatch):
+    monkeypatch.setattr(deadline, "clock", Ticking(1e-8))  # past the limit, never past the grace
     machine = clone(MACHINES[name]).set_params(time_limit=1e-9)
     with pytest.warns(ConvergenceWarning, match="time limit"):
         machine.fit(X, target_of(machine))
@@ -293,7 +295,8 @@ def test_d16_watching_does_not_change_the_result(name):
     np.testing.assert_array_equal(watched.dual_coef_, plain.dual_coef_)
 
 
-def test_direct_answers_are_whole_also_past_the_time_limit():
+def test_direct_answers_are_whole_also_past_the_time_limit(monkeypatch):
+    monkeypatch.setattr(deadline, "clock", Ticking(1e-8))  # past the limit, never past the grace
     for machine in DIRECT.values():
         fitted = clone(machine).set_params(time_limit=1e-9).fit(X, y)
         assert fitted.solution_.status is Status.SOLVED

@@ -99,6 +99,9 @@ signal.signal(signal.SIGALRM, signal.default_int_handler)
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
 y = X[:, 0] > 0
+# all modules are there before signals come: Python ends with the signal's number if one was met in
+# the text of a class that was being made (exec), even where it was caught
+tune(SVC(Gaussian(1.0)), X, y, grid={"C": [1.0, 10.0, 100.0]}, cv=3)
 heard = 0
 for delay in rng.uniform(0.0, 0.02, 60):
     try:

@@ -29,7 +29,7 @@ from mercer.problems import Dual, Duals, Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers.choose import choose
-from mercer.solvers.margin import choose_set, divide
+from mercer.solvers.margin import choose_set, divide, rounds
 from mercer.solvers.margin import set_engine as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
@@ -364,7 +364,7 @@ def small_sets(request, monkeypatch):
     for name, size in (sizes | {"SAMPLED": 4, "ONE_IN": 3, "LEAST_NEAR": 4}).items():
         monkeypatch.setattr(choose_set, name, size)
     for name, value in ({"_AT_ONCE": 1} | ROUTES[request.param]).items():
-        monkeypatch.setattr(sets, name, value)
+        monkeypatch.setattr(rounds if hasattr(rounds, name) else sets, name, value)
     for name, value in {"_ROWS": 8, "_SEEN": 2, "LEAST_BETWEEN": -np.inf}.items():
         monkeypatch.setattr(divide, name, value)
     if request.param in UNSTORED:

@@ -150,7 +150,7 @@ def test_everything_else_is_left_to_arrays(both):
     np.testing.assert_array_equal(rows + 1.0, X + 1.0)
     np.testing.assert_array_equal(2.0 - rows, 2.0 - X)
     np.testing.assert_array_equal(X * rows, X * X)
-    np.testing.assert_array_equal(np.ones(50, X.dtype) @ rows, np.ones(50, X.dtype) @ X)
+    np.testing.assert_array_equal(np.ones(50, np.float32) @ rows, np.ones(50, np.float32) @ X)
     np.testing.assert_array_equal(abs(rows), abs(X))
     np.testing.assert_array_equal(rows == X, np.ones(X.shape, bool))
     np.testing.assert_array_equal(np.isfinite(rows), np.isfinite(X))
@@ -161,10 +161,85 @@ def test_everything_else_is_left_to_arrays(both):
         rows.no_such_word  # noqa: B018
 
 
+def test_products_are_made_there_in_float64(both, monkeypatch):
+    X, rows = both
+    double = X.astype(float)
+    monkeypatch.setattr("mercer.card_rows._ENTRIES", 100)  # several blocks
+    monkeypatch.setattr(CardRows, "on_host", lambda self: pytest.fail("the rows have travelled"))
+    for shape in ((), (1,), (3,), (0,)):
+        W, V = rng.standard_normal((7, *shape)), rng.standard_normal((50, *shape))
+        np.testing.assert_allclose(rows @ W, double @ W, atol=1e-12)
+        np.testing.assert_allclose(rows.T @ V, double.T @ V, atol=1e-12)
+        np.testing.assert_allclose(V.T @ rows, V.T @ double, atol=1e-12)
+        np.testing.assert_allclose(W.T @ rows.T, W.T @ double.T, atol=1e-12)
+        np.testing.assert_allclose(abs(rows.T) @ V, abs(double.T) @ V, atol=1e-12)
+    np.testing.assert_allclose(rows[:3] @ rows.T, double[:3] @ double.T, atol=1e-12)
+    np.testing.assert_allclose(rows.squared_lengths(), (double**2).sum(axis=1), rtol=1e-14)
+
+
+def test_other_forms_of_the_rows_stay_there(both):
+    X, rows = both
+    double, mean = rows.astype(np.float64), X.mean(axis=0, dtype=float)
+    below, moved = rows.below(rows[:3]), double.from_origin(mean)
+    assert all(isinstance(one, CardRows) for one in (double, below, moved))
+    assert double.dtype == np.float64 and rows.astype(X.dtype, copy=False) is rows
+    np.testing.assert_array_equal(double, X.astype(float))
+    np.testing.assert_array_equal(below, np.concatenate([X, X[:3]]))
+    np.testing.assert_array_equal(moved, X.astype(float) - mean)
+    np.testing.assert_array_equal(list(rows.T), list(X.T))
+    np.testing.assert_array_equal(rows.T + 1.0, X.T + 1.0)
+
+
+def test_what_a_full_card_has_no_room_for_is_made_here(both, monkeypatch):
+    X, rows = both
+    full = torch.cuda.OutOfMemoryError("full")
+
+    class Full:
+        shape, dtype, device = rows.tensor.shape, rows.tensor.dtype, rows.tensor.device
+
+        def __getattr__(self, name):
+            raise full
+
+        __getitem__ = __sub__ = __getattr__
+
+    moved = CardRows(Full(), X)
+    monkeypatch.setattr(torch, "cat", lambda *_: moved.tensor.cat)
+    assert isinstance(moved[np.arange(3)], np.ndarray)
+    np.testing.assert_array_equal(moved[np.arange(3)], X[:3])
+    np.testing.assert_array_equal(moved.from_origin(np.ones(7)), X - np.ones(7))
+    np.testing.assert_array_equal(moved.below(moved), np.concatenate([X, X]))
+    other = np.float32 if X.dtype == np.float64 else np.float64
+    np.testing.assert_array_equal(moved.astype(other), X.astype(other))
+
+
 def test_equal_rows_project_alike_wherever_they_lie():
     X = rng.standard_normal((1, 33)).astype(np.float32)
     rows = CardRows(torch.from_numpy(np.repeat(X, 1001, axis=0)))
     assert len(np.unique(rows.projected(rng.standard_normal(33)))) == 1
+
+
+@pytest.mark.parametrize("repeated", [0, 1])
+def test_rows_of_one_label_are_sorted_there(both, repeated, monkeypatch):
+    """In the order of the host; rows that may be equal are left to it."""
+    X, _ = both
+    X = np.vstack([X, X[:repeated]])
+    labels, weights = np.zeros(len(X)), rng.random(len(X)) + 0.5
+    wanted = distinct_rows(X, labels, weights)
+    orders, sort = [], CardRows.order_along
+
+    def noted(self, direction):
+        orders.append(sort(self, direction))
+        return orders[-1]
+
+    monkeypatch.setattr(CardRows, "order_along", noted)
+    found = distinct_rows(CardRows(torch.from_numpy(X)), labels, weights)
+    assert [order is None for order in orders] == [bool(repeated)]
+    np.testing.assert_array_equal(found.first, wanted.first)
+    np.testing.assert_array_equal(found.weight, wanted.weight)
+    np.testing.assert_array_equal(found.group, wanted.group)
+    weights[3] = 0.0  # left out: by the host
+    distinct_rows(CardRows(torch.from_numpy(X)), labels, weights)
+    assert len(orders) == 1
 
 
 def test_equal_rows_are_merged(both):

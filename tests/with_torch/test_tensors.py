@@ -8,9 +8,9 @@ from mercer import foreign_arrays
 from mercer.kernels import Gaussian
 
 torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer import staging  # noqa: E402
 from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, full_float32  # noqa: E402
-from mercer.card_rows import CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
@@ -149,6 +149,23 @@ def test_arrays_on_two_devices_are_refused(card):
     assert not hasattr(machine, "solution_") and not card
 
 
+@pytest.mark.parametrize("rows", [[There(X[0]), There(X[1])], (There(X[0], 1),)])
+def test_lists_of_arrays_on_a_card_are_refused(rows):
+    said = r"arrays on 'cuda:[01]': make one array of them first, e.g. by torch.stack\(rows\)"
+    machine = mercer.KernelRidge().fit(X, y)
+    for work in (machine.predict, Gaussian(1.0), mercer.KMeans(2).fit):
+        with pytest.raises(TypeError, match=said):
+            work(rows)
+    with pytest.raises(TypeError, match=said):
+        mercer.KernelRidge().fit(X, [There(np.array(value)) for value in y])
+
+
+def test_lists_of_arrays_of_the_processor_are_rows():
+    rows = [torch.from_numpy(row) for row in X]
+    found, wanted = (mercer.KernelRidge(0.1).fit(each, y).dual_coef_ for each in (rows, X))
+    np.testing.assert_array_equal(found, wanted)
+
+
 def test_views_with_the_sign_turned_are_read():
     rows = torch.from_numpy(X)
     turned = torch.complex(torch.zeros_like(rows), -rows).conj().imag
@@ -182,7 +199,7 @@ def in_place(monkeypatch):
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: False)
-    monkeypatch.setattr(CardRows, "on_host", _noting(brought, CardRows.on_host))
+    monkeypatch.setattr("mercer.staging.bring", _noting(brought, staging.bring))
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch"):  # without a card the CPU
         yield brought
@@ -190,10 +207,9 @@ def in_place(monkeypatch):
 
 
 def _noting(brought, verb):
-    def noted(self):
-        if self._host is None:  # else they are there already
-            brought.append(self.shape)
-        return verb(self)
+    def noted(tensor):
+        brought.append(tuple(tensor.shape))
+        return verb(tensor)
 
     return noted
 

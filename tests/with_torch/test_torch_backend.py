@@ -1,5 +1,8 @@
 """The torch backend on CPU tensors: the numbers of the reference, blocks, and bad input."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -8,13 +11,14 @@ import mercer
 from mercer.backends import available_backends, choose_backend
 from mercer.backends.reference.backend import Reference
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist
-from mercer.kernels import Gaussian
+from mercer.kernels import Coregionalized, Gaussian, Spectrum, Subsequence
 from mercer.resources import MemoryBudgetError
 from mercer.testing import check_backend
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, choose_device  # noqa: E402
+from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 from mercer.backends.torch.externals import External  # noqa: E402
 from mercer.backends.torch.matrices import cholesky  # noqa: E402
 from mercer.backends.torch.neighbours import smallest  # noqa: E402
@@ -230,6 +234,29 @@ def test_a_function_runs_on_the_host_and_says_so(monkeypatch):
         External(Opaque(lambda a, b: a @ b.T), X, Y, CPU, lambda e: None)
 
 
+@pytest.mark.parametrize("kernel", [Spectrum(2), Subsequence(2), Coregionalized(np.eye(2))])
+def test_mercers_own_functions_run_there_without_advice(monkeypatch, kernel):
+    monkeypatch.setattr(Device, "is_card", True)
+    with pytest.warns(RuntimeWarning, match=r"Function|TaskTable.*runs on the CPU") as found:
+        External(kernel.expression(), X, Y, CPU, lambda e: None)
+    assert "Write it" not in str(found[0].message)
+
+
+def test_a_fitted_machine_lets_go_of_its_matrix(monkeypatch):
+    """What K-means may be asked for later is computed from the rows."""
+    held, make = [], DeviceMatrix.__init__
+
+    def noted(self, *args, **kwargs):
+        held.append(weakref.ref(self))
+        make(self, *args, **kwargs)
+
+    monkeypatch.setattr(DeviceMatrix, "__init__", noted)
+    machine = mercer.KMeans(3, Gaussian(1.0), n_init=2).fit(Y)
+    gc.collect()
+    assert held and not any(matrix() for matrix in held)
+    assert 0 < machine.relaxation_.bound <= machine.relaxation_.objective
+
+
 def test_other_types_are_refused():
     with pytest.raises(TypeError, match="float32 or float64, not float16"):
         choose_backend().pairs(GAUSSIAN, X, None, np.float16)
@@ -278,3 +305,24 @@ def test_diagonals_are_not_left_to_a_slow_host():
         found = Torch("cpu", None).diagonal(e, X, np.float32)
         assert found.dtype == np.float32
         np.testing.assert_allclose(found, Reference().diagonal(e, X, np.float32), rtol=1e-6)
+
+
+@pytest.mark.parametrize("entries", [1, 70, 1000, 10**6])
+@pytest.mark.parametrize("width", [16, 50, 1 << 15])
+def test_products_by_halves_of_symmetric_matrices(monkeypatch, entries, width):
+    """Blocks on and above the diagonal, whatever their shape, make the whole product."""
+    monkeypatch.setattr("mercer.backends.torch.pairs._WIDTH", width)
+    rng = np.random.default_rng(0)
+    X, V = rng.standard_normal((90, 3)), rng.standard_normal((90, 2))
+    pairs = TorchPairs(Exp(-0.3 * SqDist()), X, None, np.float64, Device("cpu"))
+    wanted = TorchPairs(Exp(-0.3 * SqDist()), X, X.copy(), np.float64, Device("cpu")).dense() @ V
+    looked, block = [], TorchPairs.block
+
+    def counted(self, index, part):
+        looked.append((index.stop - index.start) * (part.stop - part.start))
+        return block(self, index, part)
+
+    monkeypatch.setattr(TorchPairs, "block", counted)
+    np.testing.assert_allclose(pairs.product(torch.from_numpy(V), entries), wanted, atol=1e-13)
+    height = max(1, entries // min(90, width))
+    assert sum(looked) <= 90 * (90 + min(height, 90)) // 2 + 90

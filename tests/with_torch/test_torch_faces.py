@@ -145,6 +145,50 @@ def test_near_the_end_a_few_steps_are_the_end(kind):
         assert float(rising[group == g].amax() - falling[group == g].amin()) < 1e-5
 
 
+@pytest.mark.parametrize("kind", ["svc", "svr", "nu svr"])
+@pytest.mark.parametrize("seed", range(6))
+def test_steps_from_anywhere_are_feasible_and_lead_down(kind, seed):
+    # variables at both bounds that want to leave them, on either side of the tube
+    draw = np.random.default_rng(seed)
+    box = KINDS[kind](10.0)
+    n = len(box.start)
+    at = draw.choice([0.0, 1.0, 0.5, 0.3], n, p=[0.05, 0.05, 0.2, 0.7])
+    start = box.lower + (box.upper - box.lower) * at
+    gradient = 0.3 * draw.standard_normal(n) + (
+        0.0 if box.epsilon is None else 0.1 * np.sign(start)
+    )
+    box = replace(box, start=start, gradient=gradient)
+    programmes = on_device(torch.from_numpy(K), [box])
+    before = objective(box, measured(box, programmes))
+    for damping in (1.0, 1e4, 1e6, 1e7):
+        face = faces.face_of(programmes, 0, TOL)
+        assert bool((programmes.b[face.W] >= face.low).all())
+        assert bool((programmes.b[face.W] <= face.high).all())
+        faces.step_on(torch.from_numpy(K), programmes, face, TOL, damping)
+        after = objective(box, measured(box, programmes))
+        assert after <= before + 1e-10 * abs(before)
+        before = after
+    assert before < objective(box, start)
+
+
+def test_a_sum_whose_variables_are_all_held_at_edges_is_kept():
+    box = Box(
+        np.array([0.1, 0.2, 5.0, 1.0]),  # the last two leave the box, both upwards
+        np.full(4, 0.5),
+        np.full(4, -10.0),
+        np.array([10.0, 10.0, 1.0, 1.0]),
+        group=np.array([0, 0, 1, 1]),
+    )
+    held = torch.tensor([0, 0, 1, 1], dtype=torch.int8)
+    programmes = on_device(torch.from_numpy(K[:4, :4]), [box])
+    face = faces.face_of(programmes, 0, TOL)
+    assert len(face.W) == 4
+    A = torch.from_numpy(K[:4, :4]).double()
+    edges = torch.where(held > 0, face.high - programmes.b, 0.0)
+    assert faces._solved(A, face, edges, held, 1e-6) is None
+    assert faces._solved(A, face, 0 * edges, held, 1e-6) is not None  # nothing is owed
+
+
 def test_nothing_moves_where_nothing_can():
     programmes = on_device(torch.from_numpy(K), [Box(SIGN, ZERO, ZERO, ZERO)])
     face = faces.face_of(programmes, 0, TOL)

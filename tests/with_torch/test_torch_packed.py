@@ -81,6 +81,22 @@ def test_triangles_solve_as_squares_do(n):
     np.testing.assert_allclose(pickle.loads(pickle.dumps(found)).lower(), L, atol=1e-12)
 
 
+@pytest.mark.parametrize("n", [1, 16, 17, 70])
+def test_squares_are_solved_with_by_panels_of_the_same_memory(n):
+    A = definite(n)
+    L = torch.from_numpy(np.linalg.cholesky(A)).contiguous()
+    found = packed.in_panels(backend.DeviceFactor(L, HERE))
+    assert isinstance(found, PackedFactor) and packed.in_panels(found) is found
+    assert found.panels[0].data_ptr() == L.data_ptr()
+    right = rng.standard_normal((n, 3))
+    np.testing.assert_allclose(found.solve(right), np.linalg.solve(A, right), atol=1e-9)
+    np.testing.assert_allclose(found.lower(), L, atol=0)
+    columns = torch.from_numpy(right)
+    for transposed in (True, False):
+        wanted = np.linalg.solve(L.numpy().T if transposed else L.numpy(), right)
+        np.testing.assert_allclose(found.half(columns, transposed=transposed), wanted, atol=1e-9)
+
+
 def test_what_is_not_definite_has_no_factor():
     A = definite(40)
     A[30, 30] = -1.0
@@ -109,6 +125,44 @@ def test_sums_of_numbers_that_are_none_have_no_solution():
         total = squares(made, None, 1.0, HERE)
         total.add(torch.full((20, 1), torch.nan, dtype=torch.float64))
         assert np.isnan(total.factor(1.0).solve(np.ones(20))).all()
+
+
+def test_points_are_mixed_before_or_after_their_products():
+    """L^-1 B B' L'^-1 either way; not late where L^-1 would make too much of rounding."""
+    K, B = definite(20), rng.standard_normal((20, 90))
+    L = np.linalg.cholesky(K)
+    made = backend.DeviceFactor(torch.from_numpy(L), HERE)
+    G = np.linalg.solve(L, B)
+    wanted = np.linalg.cholesky(G @ G.T + L.T @ L + 0.5 * np.eye(20))
+    for late in (True, False):
+        total = squares(made, torch.zeros(20).double(), 1.0, HERE)
+        if late:
+            blocks = iter([torch.from_numpy(B[:, :50]), torch.from_numpy(B[:, 50:])])
+            assert total.add_mixed(blocks, 90, 0.5)
+        else:
+            total.add(torch.from_numpy(G))
+        np.testing.assert_allclose(total.factor(0.5).lower(), wanted, rtol=1e-9)
+    small = backend.DeviceFactor(1e-8 * torch.from_numpy(L), HERE)
+    total = squares(small, torch.zeros(20).double(), 1.0, HERE)
+    assert not total.add_mixed(iter([torch.from_numpy(B)]), 90, 0.5)
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_factors_of_features_are_those_of_all_points(card, bias):
+    """G'TG + penalty of half the points and of the landmarks, by NumPy."""
+    X, Z = rng.standard_normal((80, 2)), rng.standard_normal((6, 2))
+    kernel, index = Gaussian(1.0), np.sort(rng.choice(80, 40, replace=False))
+    K = np.array(kernel(Z, Z))
+    L = np.linalg.cholesky(K)
+    made = backend.DeviceFactor(torch.from_numpy(L), HERE)
+    rows = landmarks.DeviceRows(kernel.expression(), X, Z, made, HERE, False)
+    share = rng.random(40) + 0.5
+    found = rows(np.ones(80), np.ones((80, 1)), bias).factor(index, share, 0.3, 0.1).lower()
+    F = np.linalg.solve(L, np.array(kernel(X, Z)).T).T
+    mean = share @ F[index] / share.sum() if bias else np.zeros(6)
+    G = F[index] - mean
+    wanted = (G.T * share) @ G + 0.3 * (L - mean).T @ (L - mean) + 0.1 * np.eye(6)
+    np.testing.assert_allclose(found @ found.T, wanted, rtol=1e-5)
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -2,6 +2,7 @@
 
 import pickle
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,12 +10,15 @@ import pytest
 import mercer
 from mercer.approximation import Nystrom
 from mercer.backends.host_matrix import HostMatrix
+from mercer.gram import LazyGram
+from mercer.gram.source import Source
 from mercer.kernels import Gaussian
-from mercer.solvers import PrimalConjugateGradient, Status
+from mercer.problems import LinearSystem
+from mercer.solvers import EigenPro, PrimalConjugateGradient, SketchAndProject, Status, solve
 from mercer.solvers.ridge import normal_matrix
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import backend, device_matrix, landmarks, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, device_arrays, device_matrix, landmarks, pairs  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
@@ -80,11 +84,30 @@ def test_ridge_sends_rows_and_brings_coefficients(counted):
     assert counted["brought"] <= 4
 
 
-def test_components_bring_a_product_for_each_pass(counted):
-    X = rng.standard_normal((1500, 2))
+def test_components_stay_there_until_they_are_found(counted, monkeypatch):
+    """Krylov spaces lie where K does: passes bring products of vectors, none of them themselves."""
+    X, brought = rng.standard_normal((1500, 2)), []
+
+    def measured(tensor, bring=device_arrays.to_host):
+        brought.append(max(tensor.shape))
+        return bring(tensor)
+
+    monkeypatch.setattr(device_arrays, "to_host", measured)
     machine = mercer.PCA(4, kernel=Gaussian(1.5)).fit(X)
     assert counted["bound"] <= 2  # K, and a sample in float64
-    assert counted["brought"] <= machine.solution_.iterations + 3
+    assert counted["brought"] <= 4
+    assert len(brought) >= 4 * machine.solution_.iterations
+    assert brought.count(len(X)) <= 3
+    assert machine.certificate_.ok
+    with mercer.config(backend=None, device=None):
+        wanted = mercer.PCA(4, kernel=Gaussian(1.5)).fit(X)
+    np.testing.assert_allclose(machine.solution_.value.values, wanted.solution_.value.values)
+
+
+def test_spaces_without_room_there_are_held_on_the_host(counted, monkeypatch):
+    monkeypatch.setattr(device_arrays.DeviceArrays, "has_room", lambda self, size: False)
+    machine = mercer.PCA(4, kernel=Gaussian(1.5)).fit(rng.standard_normal((1500, 2)))
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
 
 
 @pytest.mark.parametrize("sample", [None, 300])
@@ -121,6 +144,39 @@ def test_rows_at_landmarks_stay_there(counted, monkeypatch, sample, bias):
     assert machine.certificate_.ok
     np.testing.assert_allclose(machine.predict(X[:9]), wanted, atol=1e-6)
     assert pickle.loads(pickle.dumps(machine)).predict(X[:1]).shape == (1,)
+
+
+@pytest.mark.parametrize("solver", [SketchAndProject(block=50), EigenPro(sample=40, batch=50)])
+def test_blocks_of_steps_stay_there(counted, monkeypatch, solver):
+    """A step brings a few numbers for each row of its block: no matrix, and none is sent."""
+    X = rng.standard_normal((400, 3))
+    gram = LazyGram(Source(Gaussian(1.0).expression(), X, np.float64, True))
+    problem = LinearSystem(gram, np.sin(X[:, :1]), np.array([0.5]), np.ones(400), True)
+    with mercer.config(backend=None, device=None):
+        wanted = solve(problem, solver).value
+    travelled = []
+
+    def measured(module, name, size):
+        verb = getattr(module, name)
+
+        def noted(*arguments, **options):
+            found = verb(*arguments, **options)
+            travelled.append((name, size(found)))
+            return found
+
+        monkeypatch.setattr(module, name, noted)
+
+    for module in (device_matrix, pairs):
+        measured(module, "to_host", np.size)
+    measured(Device, "put", lambda tensor: tensor.numel())
+    gram = LazyGram(Source(Gaussian(1.0).expression(), X, np.float64, True))
+    found = solve(replace(problem, gram=gram), solver)
+    assert found.status is Status.SOLVED
+    np.testing.assert_allclose(found.value.coef, wanted.coef, atol=1e-5)
+    # rows, once in float64 and once for products; a sample of EigenPro, once
+    large = [size for _, size in travelled if size > 2 * len(X)]
+    assert len(large) <= 4 and max(large) <= 40 * 40
+    assert len(travelled) > 20
 
 
 def test_landmarks_that_explain_one_another_are_left_out(counted):

@@ -74,6 +74,12 @@ NONE = {
     "not finite": np.where(PIXELS == 0, np.nan, PIXELS),
     "infinite": np.where(PIXELS == 0, np.inf, PIXELS),
     "no rows": np.empty((0, 3)),
+    "far from zero": 1e6 + 1e-7 * rng.random((41, 200)),
+    "far from zero, float32": (2e4 + rng.random((41, 200))).astype(np.float32),
+    "pixels far from zero, float32": (300 + PIXELS / 255.0).astype(np.float32),
+    "too long to square": PIXELS * 1e155,
+    "too short to square": PIXELS * 1e-155,
+    "integers": PIXELS,
 }
 
 
@@ -180,6 +186,25 @@ def test_a_part_of_the_rows_has_numbers_of_its_own():
     rows = TorchPairs(Gaussian(5.0).expression(), X, None, np.float32, Device("cpu")).leaves[0].rows
     assert rows.whole is not None
     assert len(rows.taken(torch.arange(5)).whole.squares) < len(rows.whole.squares)
+
+
+@pytest.mark.parametrize("name", ["far from zero, float32", "too long to square", "integers"])
+def test_matrices_of_other_rows_are_those_of_float64(name, cores):
+    X = NONE[name]
+    kernel = Gaussian(10.0 * float(X.max() - X.min()))
+    np.testing.assert_allclose(matrix(kernel, X), kernel(X.astype(float)), atol=1e-6)
+    assert not cores
+
+
+def test_a_full_card_does_without(cores, monkeypatch):
+    def full(X):
+        raise torch.cuda.OutOfMemoryError
+
+    monkeypatch.setattr(operands, "whole_numbers", full)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    X, _ = TABLES["over 255"]
+    np.testing.assert_allclose(matrix(Gaussian(5.0), X), Gaussian(5.0)(X), atol=1e-6)
+    assert not cores
 
 
 def test_without_such_cores_nothing_is_looked_at(monkeypatch):

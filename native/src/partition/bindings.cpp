@@ -20,7 +20,8 @@ using Columns = VectorOf<std::int32_t>;
 
 // What every binding is given besides the points.
 struct Given {
-  Starts starts;
+  std::optional<Starts> starts;    // labels of each start,
+  std::optional<Rectangle> means;  // or means of each, below one another
   Size count;
   Vector weights, diagonal;
   Size max_iter;
@@ -28,24 +29,39 @@ struct Given {
   nb::object poll;
   int threads;
 
-  Task task(Size n) const {
-    require(static_cast<Size>(starts.shape(1)) == n && n > 0, "a start has one label per point");
+  Task task(Size n, Size width) const {
+    require(n > 0 && starts.has_value() != means.has_value(), "give either labels or means");
     require(static_cast<Size>(weights.shape(0)) == n && static_cast<Size>(diagonal.shape(0)) == n,
             "weights and diagonal have one entry per point");
     require(count >= 1 && count <= n, "there are more clusters than points");
+    if (starts) check_labels(n);
+    if (means)
+      require(static_cast<Size>(means->shape(1)) == width &&
+                  static_cast<Size>(means->shape(0)) % count == 0,
+              "means have the width of the rows, and each start has all of them");
+    require(std::all_of(weights.data(), weights.data() + n, [](double w) { return w > 0.0; }),
+            "weights must be positive");
+    return {n, count, weights.data(), diagonal.data(), max_iter, refine};
+  }
+
+  Size number() const {
+    return starts ? static_cast<Size>(starts->shape(0))
+                  : static_cast<Size>(means->shape(0)) / count;
+  }
+
+ private:
+  void check_labels(Size n) const {
+    require(static_cast<Size>(starts->shape(1)) == n, "a start has one label per point");
     std::vector<char> seen;
-    for (std::size_t s = 0; s < starts.shape(0); ++s) {
+    for (std::size_t s = 0; s < starts->shape(0); ++s) {
       seen.assign(static_cast<std::size_t>(count), 0);
       for (Size i = 0; i < n; ++i) {
-        const Label label = starts.data()[static_cast<Size>(s) * n + i];
+        const Label label = starts->data()[static_cast<Size>(s) * n + i];
         require(label >= 0 && label < count, "a label is out of range");
         seen[static_cast<std::size_t>(label)] = 1;
       }
       require(std::count(seen.begin(), seen.end(), 0) == 0, "a cluster of a start is empty");
     }
-    require(std::all_of(weights.data(), weights.data() + n, [](double w) { return w > 0.0; }),
-            "weights must be positive");
-    return {n, count, weights.data(), diagonal.data(), max_iter, refine};
   }
 };
 
@@ -68,14 +84,18 @@ nb::list report(Buffer<Label>& labels, const std::vector<Answer>& answers, Size 
 }
 
 template <class Points>
-nb::list run(const Points& points, Size n, const Given& given) {
-  const Task task = given.task(n);
+nb::list run(const Points& points, Size n, Size width, const Given& given) {
+  const Task task = given.task(n, width);
   require_poll(given.poll);
-  const Size starts = static_cast<Size>(given.starts.shape(0));
+  const Size starts = given.number();
   Buffer<Label> labels(starts * n);
-  std::copy_n(given.starts.data(), starts * n, labels.data());
+  labels.clear();
+  if (given.starts) std::copy_n(given.starts->data(), starts * n, labels.data());
   std::vector<Answer> answers;
-  for (Size s = 0; s < starts; ++s) answers.push_back({labels.data() + s * n, {}, false});
+  for (Size s = 0; s < starts; ++s) {
+    const double* means = given.means ? given.means->data() + s * given.count * width : nullptr;
+    answers.push_back({labels.data() + s * n, means, {}, false});
+  }
   Board board;
   std::function<bool()> ask;
   if (!given.poll.is_none())
@@ -86,33 +106,34 @@ nb::list run(const Points& points, Size n, const Given& given) {
 }
 
 template <class Entry>
-nb::list on_gram(Square<Entry> K, Starts starts, Size count, Vector weights, Vector diagonal,
+nb::list on_gram(Square<Entry> K, std::optional<Starts> starts, Size count, Vector weights, Vector diagonal,
                  Size max_iter, bool refine, nb::object poll, int threads) {
   const Size n = static_cast<Size>(K.shape(0));
   require_square(K);
   const Matrix<Entry> matrix{K.data(), static_cast<Size>(K.stride(0))};
-  return run(matrix, n, {starts, count, weights, diagonal, max_iter, refine, poll, threads});
+  return run(matrix, n, n,
+             {starts, {}, count, weights, diagonal, max_iter, refine, poll, threads});
 }
 
-nb::list on_dense(Rectangle F, std::optional<Numbers> index, Starts starts, Size count,
-                  Vector weights, Vector diagonal, Size max_iter, bool refine, nb::object poll,
+nb::list on_dense(Rectangle F, std::optional<Numbers> index, std::optional<Rectangle> means,
+                  std::optional<Starts> starts, Size count, Vector weights, Vector diagonal, Size max_iter, bool refine, nb::object poll,
                   int threads) {
   const Size rows = static_cast<Size>(F.shape(0));
   const linear::DenseRows dense{F.data(), index ? static_cast<Size>(index->shape(0)) : rows,
                                 static_cast<Size>(F.shape(1)), row_numbers(index, rows)};
-  return run(dense, dense.count,
-             {starts, count, weights, diagonal, max_iter, refine, poll, threads});
+  return run(dense, dense.count, dense.width,
+             {starts, means, count, weights, diagonal, max_iter, refine, poll, threads});
 }
 
 nb::list on_sparse(Numbers begin, Columns columns, Vector values, Size width,
-                   std::optional<Numbers> index, Starts starts, Size count, Vector weights,
-                   Vector diagonal, Size max_iter, bool refine, nb::object poll, int threads) {
+                   std::optional<Numbers> index, std::optional<Rectangle> means,
+                   std::optional<Starts> starts, Size count, Vector weights, Vector diagonal, Size max_iter, bool refine, nb::object poll, int threads) {
   const Size rows = sparse_rows(begin, columns, values, width);
   const linear::SparseRows sparse{begin.data(), columns.data(), values.data(),
                                   index ? static_cast<Size>(index->shape(0)) : rows, width,
                                   row_numbers(index, rows)};
-  return run(sparse, sparse.count,
-             {starts, count, weights, diagonal, max_iter, refine, poll, threads});
+  return run(sparse, sparse.count, width,
+             {starts, means, count, weights, diagonal, max_iter, refine, poll, threads});
 }
 
 }  // namespace
@@ -122,13 +143,14 @@ void bind_partition(nanobind::module_& m) {
   using namespace mercer::partition;
   namespace nb = nanobind;
   const auto common = [&](const char* name, auto function, auto... points) {
-    m.def(name, function, points..., nb::arg("starts"), nb::arg("count"), nb::arg("weights"),
+    m.def(name, function, points..., nb::arg("starts").none(), nb::arg("count"), nb::arg("weights"),
           nb::arg("diagonal"), nb::arg("max_iter"), nb::arg("refine"), nb::arg("poll").none(),
           nb::arg("threads"));
   };
   common("partition", &on_gram<float>, nb::arg("K").noconvert());
   common("partition", &on_gram<double>, nb::arg("K").noconvert());
-  common("partition_dense", &on_dense, nb::arg("F").noconvert(), nb::arg("index").none());
+  common("partition_dense", &on_dense, nb::arg("F").noconvert(), nb::arg("index").none(),
+         nb::arg("means").none());
   common("partition_sparse", &on_sparse, nb::arg("begin"), nb::arg("columns"), nb::arg("values"),
-         nb::arg("width"), nb::arg("index").none());
+         nb::arg("width"), nb::arg("index").none(), nb::arg("means").none());
 }

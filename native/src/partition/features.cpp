@@ -17,6 +17,7 @@ using linear::DenseRows;
 using linear::SparseRows;
 
 constexpr Size kChunk = 2048;  // points of a task; its changes are kept in order
+constexpr Size kStretch = 1 << 16;  // points that are added up apart from others
 constexpr Size kMany = 2;      // from n / kMany changes on sums are made anew
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
@@ -70,12 +71,13 @@ struct Sparse {
 template <class Rows>
 class FeatureEngine {
  public:
-  FeatureEngine(const Rows& rows, Size width, const Task& task, Label* labels, const Place& place)
+  FeatureEngine(const Rows& rows, Size width, const Task& task, const Answer& answer,
+                const Place& place)
       : rows_(rows),
         width_(width),
         padded_((task.count + kPadding - 1) / kPadding * kPadding),
         task_(task),
-        labels_(labels),
+        labels_(answer.labels),
         place_(place),
         passes_(table<FeaturePasses>()),
         sums_(task.count * width),
@@ -92,15 +94,12 @@ class FeatureEngine {
     std::fill_n(means_.data(), means_.size(), 0.0);
     total_ = 0.0;
     for (Size i = 0; i < task.n; ++i) total_ += task.weight[i] * task.diagonal[i];
+    if (answer.means != nullptr) begin_near(answer.means);
   }
 
   void begin() {
     sizes_.count(task_, labels_);
-    std::fill_n(sums_.data(), sums_.size(), 0.0);
-    for (Size i = 0; i < task_.n; ++i) {
-      rows_.add(i, task_.weight[i], sum(labels_[i]));
-      if (i % kChunk == 0 && place_.polls) place_.poll->check();
-    }
+    add_up();
     find_means();
   }
 
@@ -165,6 +164,37 @@ class FeatureEngine {
  private:
   double* sum(Size c) { return sums_.data() + c * width_; }
   double* mean(Size c) { return means_.data() + c * width_; }
+
+  // Gives rows to the nearest of some means; the bounds hold on from there.
+  void begin_near(const double* means) {
+    std::fill_n(labels_, task_.n, 0);
+    sizes_.count(task_, labels_);
+    for (Size c = 0; c < task_.count; ++c) {
+      std::copy_n(means + c * width_, width_, mean(c));
+      for (Size t = 0; t < width_; ++t) table_[t * padded_ + c] = mean(c)[t];
+      norms_[c] = passes_.dot(mean(c), mean(c), width_);
+    }
+    propose();
+    for (const Size i : changed_) labels_[i] = next_[i];
+  }
+
+  // Sums over each cluster: stretches of rows apart, then in order, the same for any threads.
+  void add_up() {
+    const Size size = sums_.size();  // wide sums are not held several times
+    const Size stretch = size <= kStretch ? kStretch : task_.n;
+    const Size stretches = (task_.n + stretch - 1) / stretch;
+    Buffer<double> parts(stretches * size);
+    place_.each(stretches, [&](Size s) {
+      double* part = parts.data() + s * size;
+      std::fill_n(part, size, 0.0);
+      const Size end = std::min(task_.n, (s + 1) * stretch);
+      for (Size i = s * stretch; i < end; ++i)
+        rows_.add(i, task_.weight[i], part + labels_[i] * width_);
+    });
+    std::fill_n(sums_.data(), size, 0.0);
+    for (Size s = 0; s < stretches && !place_.stopped(); ++s)
+      for (Size t = 0; t < size; ++t) sums_[t] += parts[s * size + t];
+  }
 
   // Means from sums; what they moved loosens all bounds.
   void find_means() {
@@ -342,7 +372,7 @@ void divide_rows(const Rows& rows, Size width, const Task& task, std::vector<Ans
                  int threads, Poll& poll, Board& board) {
   const Size starts = static_cast<Size>(answers.size());
   share(starts, threads, poll, [&](Size s, const Place& place) {
-    FeatureEngine<Rows> engine(rows, width, task, answers[s].labels, place);
+    FeatureEngine<Rows> engine(rows, width, task, answers[s], place);
     Run<FeatureEngine<Rows>>(engine, task, answers[s], place, board)();
   });
 }

@@ -31,6 +31,7 @@ struct Step {
 
 struct Answer {
   Label* labels;            // the start, overwritten by the answer; no cluster is ever empty
+  const double* means;      // (count, width): rows start with the nearest of these; or null
   std::vector<Step> steps;  // the objective of the start and after every step; never rises
   bool settled = false;     // no step is left that lowers the objective
 };

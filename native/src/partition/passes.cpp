@@ -77,6 +77,8 @@ void strips(const double* const* x, Size width, const double* table, Size padded
   for (; at + kMost * kLanes <= padded; at += kMost * kLanes)
     block<kMost, rows>(x, width, table + at, padded, out + at);
 #if defined(__AVX512F__)
+  if (at + 3 * kLanes == padded)
+    return block<3, rows>(x, width, table + at, padded, out + at);
   for (; at + 2 * kLanes <= padded; at += 2 * kLanes)
     block<2, rows>(x, width, table + at, padded, out + at);
 #endif

@@ -12,7 +12,7 @@ import numpy as np
 from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
-from mercer.gram.storage.streamed import RowMap
+from mercer.gram.storage.row_map import RowMap
 from mercer.kernels import Kernel
 from mercer.kernels.base import proven
 from mercer.kernels.columns import column_names

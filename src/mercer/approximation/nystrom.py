@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from weakref import ref
 
 import numpy as np
-from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpstrf, dtrtri
 
 from mercer.approximation.base import (
@@ -24,6 +23,7 @@ from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.stored import Factor
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.gram import Source
 from mercer.gram.source import KernelExpansion
@@ -39,6 +39,7 @@ _ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
 _FEWEST = 256  # rows of a thread, where it has enough to do with them: so many operations
 _OPERATIONS = 1 << 30
 _ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
+_PANELS, _NARROWEST = 8, 64  # columns of features made together: eighths, at least so many
 _SENT_AT_ONCE = 8192  # to a card
 _MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
 _SQUARES = 2  # of landmarks on the host: what is solved for, and the inverse
@@ -268,6 +269,11 @@ class NystromFeatures(Features):
         coef = self.mix(weights)
         return KernelExpansion(self.expression, self.landmarks, coef, np.zeros(coef.shape[1]))
 
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Evaluate and solve where the factor is."""
+        bound = self.bound(X)
+        return None if bound is None else bound.features()
+
     def __call__(self, X: Any) -> Array:
         """Evaluate the kernel at the landmarks, and multiply by L^-1."""
         points = as_points(X)
@@ -285,8 +291,7 @@ class NystromFeatures(Features):
 
         def chunk(rows: slice) -> None:
             for part in slices(rows.start, rows.stop, step):
-                K = self.raw(take(X, part), np.float64)
-                out[part] = dtrmm(1.0, self.inverse, K.T, lower=1, overwrite_b=1).T
+                _times_triangle(self.raw(take(X, part), np.float64), self.inverse, out[part])
 
         with one_blas_thread():
             chunked(chunk, n, least)
@@ -297,3 +302,14 @@ class NystromFeatures(Features):
         step = rows_at_once(out.shape[1], _SENT_AT_ONCE, arrays=2)
         for part in slices(0, len(out), step):
             out[part] = factor.half_solve(self.raw(take(X, part), np.float64).T).T
+
+
+def _times_triangle(K: Array, inverse: Array, out: Array) -> None:
+    """Write K R for R = L'^-1, upper triangular: few columns together, without the zeros below.
+
+    NumPy's products let other threads work; SciPy's triangular ones hold them up.
+    """
+    m = len(inverse)
+    for part in slices(0, m, max(_NARROWEST, -(-m // _PANELS))):
+        used = slice(0, part.stop)
+        np.matmul(K[:, used], inverse[part, used].T, out=out[:, part])

@@ -24,7 +24,9 @@ from mercer.approximation.base import Approximation, ApproximationError, Feature
 from mercer.approximation.frequencies import KINDS, Draws, frequencies
 from mercer.approximation.sincos import PLACES, cosines_and_sines
 from mercer.array_types import Array, Points
+from mercer.backends import choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.card_rows import CardRows
 from mercer.kernels import Constant, Kernel, Linear, Polynomial
 from mercer.kernels.algebra import Power, Product, Sum
 from mercer.kernels.features import FeatureMap, feature_map
@@ -223,6 +225,11 @@ class FourierFeatures(Features):
         self.write(points, out)
         return out
 
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Let the card take cosines and sines."""
+        amplitude = self.amplitude / np.sqrt(self.frequencies.shape[1])
+        return choose_backend().fourier_features(X, self.frequencies, float(amplitude))
+
     def write(self, X: Points, out: Array) -> None:
         """Write cosines and sines of chunks of rows in threads, each block of rows by block."""
         n, m = len(out), self.frequencies.shape[1]
@@ -269,6 +276,10 @@ class OnColumns(Features):
     def dimension(self) -> int:
         """Count those of the part."""
         return self.part.dimension
+
+    def features_on_card(self, X: CardRows) -> CardRows | None:
+        """Choose the columns there."""
+        return self.part.features_on_card(X[:, np.array(self.columns)])
 
     def __call__(self, X: Any) -> Array:
         """Choose the columns first."""

@@ -32,8 +32,10 @@ from mercer.array_types import Array, Index, Points
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.lapack import solved_with_determinant
+from mercer.backends.long_arrays import Operator
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.points import to_host
 
@@ -99,10 +101,21 @@ class Pairs(ABC):
     def matmul(self, V: Array) -> Array:
         """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""
 
+    def operator(self) -> Operator:
+        """Return products with arrays that lie where those are made."""
+        return Operator(self.matmul)
+
     def part(self, index: Array, columns: Array | None = None) -> Pairs | None:
         """Return some rows, and columns, as pairs of the same points where these lie.
 
         For products with parts of K. None where to bind the points anew costs as little.
+        """
+        return None
+
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Store the matrix of some points with themselves, where the points lie; Y is X.
+
+        None where to bind them anew costs as little, as for `part`.
         """
         return None
 
@@ -205,8 +218,9 @@ class Groups:
 
     Attributes
     ----------
-    starts : (r, n) int32
-        Labels of r starts, from 0; no group is empty.
+    starts : (r, n) int32, or (r, k, d) float64
+        Labels of r starts, from 0; no group is empty. Or, for rows of features, k means of each:
+        points begin with the nearest, and a mean that is nearest to none has the farthest point.
     count : int
         How many groups.
     weights : (n,) float64
@@ -454,6 +468,18 @@ class Backend(ABC):
         """Bind points to landmarks whose matrix is factored, on a card; None without one."""
         return None
 
+    def fourier_features(
+        self, X: CardRows, frequencies: Array, amplitude: float
+    ) -> CardRows | None:
+        """Return amplitude times the cosines of X w, and its sines, for columns w: (n, 2 m).
+
+        On the card of the rows, in float64; None where that is not this backend's, or has no room.
+        """
+        return None
+
     @abstractmethod
     def features(self, F: Any, index: Array | None) -> Features:
-        """Bind rows of features: F (N, d) float64, C order or CSR; those of `index` if given."""
+        """Bind rows of features: F (N, d) float64, C order or CSR; those of `index` if given.
+
+        F may be `CardRows` where those are of this backend: they are worked with where they lie.
+        """

@@ -78,7 +78,7 @@ class HostMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array] | None = None,
+        less: tuple[Array, Array | None] | None = None,
     ) -> Factor | None:
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)
@@ -91,8 +91,9 @@ class HostMatrix(StoredMatrix):
         A.flat[:: len(A) + 1] += shift
         if less is not None:
             U, E = less
-            A -= U @ E.T
-            A -= E @ U.T
+            A -= U @ (U if E is None else E).T
+            if E is not None:
+                A -= E @ U.T
         return choose_backend().cholesky_factor(A)
 
     def box_qps(

@@ -10,6 +10,7 @@ from abc import ABC, abstractmethod
 
 from mercer.array_types import Array
 from mercer.backends.stored import Factor
+from mercer.card_rows import CardRows
 
 
 class LandmarkRows(ABC):
@@ -47,3 +48,7 @@ class BoundRows(ABC):
     @abstractmethod
     def squared_lengths(self) -> Array:
         """Return the squared lengths of F in float64, (n,)."""
+
+    @abstractmethod
+    def features(self) -> CardRows | None:
+        """Return F in float64, where it was made; None where that has no room for it."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from mercer.array_types import Array, Index
 from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.long_arrays import Operator
 
 if TYPE_CHECKING:
     from mercer.backends.contract import GroupAnswer, Groups, Poll
@@ -27,6 +28,18 @@ class Factor(ABC):
     @abstractmethod
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
+
+    def solve_there(self, right: Any) -> Any:
+        """Return A^-1 right for columns that lie where the factor does."""
+        return self.solve(right)
+
+    def half_there(self, right: Any) -> Any:
+        """Return L^-1 right for columns that lie where the factor does."""
+        return self.half_solve(right)
+
+    def here(self) -> Factor:
+        """Return the same in the memory of the processor."""
+        return self
 
     @abstractmethod
     def diagonal(self) -> Array:
@@ -87,6 +100,10 @@ class StoredMatrix(ABC):
     def product(self, V: Array) -> Array:
         """Return K V in float64 for V (n, k); as `Backend.symmetric_product`."""
 
+    def operator(self) -> Operator:
+        """Return its products with arrays that lie where it does."""
+        return Operator(self.product)
+
     @abstractmethod
     def combination(self, points: Array, coef: Array) -> Array:
         """Return the sum of the rows `points`, each times its coefficient, in float64."""
@@ -96,11 +113,11 @@ class StoredMatrix(ABC):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array] | None = None,
+        less: tuple[Array, Array | None] | None = None,
     ) -> Factor | None:
         """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
 
-        With `less` = U, E of a few columns, U E' + E U' is taken off.
+        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
         """
 
     @abstractmethod

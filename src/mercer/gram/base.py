@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
+from mercer.backends.long_arrays import Operator
 from mercer.backends.stored import Factor
 from mercer.resources import rows_at_once
 
@@ -78,6 +79,8 @@ class Gram(ABC):
         is the data itself (a given matrix, features), and for Grams made from others.
     factor : (n, D) array, sparse array or None
         F of K = F F', where K is held by features: then work with F'F may replace work with K.
+    placed : (n, D) array, sparse array, CardRows or None
+        The same F where work with it is done: on the card on which it was made, or here.
     features : callable or None
         The map from points to the rows of F.
     csr : sparse array or None
@@ -89,6 +92,7 @@ class Gram(ABC):
     valid: bool = False
     source: Source | None = None
     factor: Any = None
+    placed: Any = None
     features: Any = None
     csr: Any = None
 
@@ -118,6 +122,10 @@ class Gram(ABC):
     @abstractmethod
     def __matmul__(self, V: Array) -> Array:
         """Multiply by V (n,) or (n, k); float64."""
+
+    def operator(self) -> Operator:
+        """Return products with arrays that lie where those are made."""
+        return Operator(self.__matmul__)
 
     @abstractmethod
     def dense(self) -> Array:

@@ -13,7 +13,8 @@ from mercer.gram.policy import (
     WRITTEN_OUT,
 )
 from mercer.gram.storage.factored import FactoredGram
-from mercer.gram.storage.streamed import RowMap, StreamedGram
+from mercer.gram.storage.row_map import RowMap
+from mercer.gram.storage.streamed import StreamedGram
 from mercer.kernels.features import FeatureMap, feature_map, sequence_map
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import (

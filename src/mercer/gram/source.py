@@ -11,7 +11,8 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
-from mercer.backends.stored import Factor
+from mercer.backends.long_arrays import Operator
+from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Constant, Dot, Expression, Mapped, walk
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
 from mercer.points import as_points, is_objects, is_sparse, row_count, take, to_host
@@ -277,6 +278,10 @@ class DenseGram(SourceGram):
         product = self.stored.product(columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
 
+    def operator(self) -> Operator:
+        """Multiply where the matrix lies."""
+        return self.stored.operator()
+
     def cholesky(self, shift: Array, scale: Array | None = None) -> Factor | None:
         """Factor where the matrix lies."""
         return self.stored.cholesky(shift, scale)
@@ -317,6 +322,11 @@ class LazyGram(SourceGram):
             )
         return part.matmul(V)
 
+    def stored_part(self, index: Array) -> StoredMatrix:
+        """Store K[index, index]; of points that a card has, where they lie."""
+        part = self._pairs.stored_part(index)
+        return self.source.only(index).pairs().stored() if part is None else part
+
     def diag(self) -> Array:
         """Evaluate the diagonal."""
         return self.source.diag()
@@ -328,6 +338,10 @@ class LazyGram(SourceGram):
     def __matmul__(self, V: Array) -> Array:
         product = self._product(columns_of(V))
         return product[:, 0] if V.ndim == 1 else product
+
+    def operator(self) -> Operator:
+        """Multiply where the points lie."""
+        return self._pairs.operator()
 
     def _product(self, V: Array) -> Array:
         """Multiply; rows of V that are zero (points that support nothing) cost nothing."""

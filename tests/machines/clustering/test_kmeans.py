@@ -4,6 +4,7 @@ import itertools
 import pickle
 import subprocess
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -183,6 +184,53 @@ def test_all_engines_go_the_way_of_the_specification(seed, refine):
             )
 
 
+@pytest.mark.parametrize("refine", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_a_start_from_means_is_one_from_the_nearest_labels(seed, refine):
+    rng = np.random.default_rng(seed)
+    n, d = int(rng.integers(20, 9000)), int(rng.integers(1, 30))
+    k = int(rng.integers(1, min(n, 25) + 1))
+    F, w = rng.standard_normal((n, d)), rng.integers(1, 4, n).astype(float)
+    means = rng.standard_normal((2, k, d))
+    diagonal = np.square(F).sum(axis=1)
+    nearest = [np.argmin(np.square(m).sum(axis=1) - 2 * F @ m.T, axis=1) for m in means]
+    if any(len(np.unique(labels)) < k for labels in nearest):
+        means[:, :, :] = F[rng.choice(n, k, replace=False)]  # each is nearest to itself
+        nearest = [np.argmin(np.square(m).sum(axis=1) - 2 * F @ m.T, axis=1) for m in means]
+    by_labels = Groups(np.array(nearest, dtype=np.int32), k, w, diagonal, 300, refine)
+    by_means = replace(by_labels, starts=means)
+    for backend in (choose_backend(), Reference()):
+        for rows in (F, sparse.csr_array(F)):
+            expected = backend.features(rows, None).partition(by_labels, None)
+            found = backend.features(rows, None).partition(by_means, None)
+            for answer, other in zip(found, expected, strict=True):
+                assert (answer.labels == other.labels).all()
+                np.testing.assert_allclose(answer.trace[:, 0], other.trace[:, 0], rtol=1e-9)
+
+
+def test_a_mean_that_is_nearest_to_no_row_has_the_farthest_one():
+    F = np.array([[0.0], [1.0], [2.0], [50.0]])
+    groups = Groups(np.array([[[1.0], [1e6]]]), 2, np.ones(4), np.square(F[:, 0]), 300, True)
+    for backend in (choose_backend(), Reference()):
+        for rows in (F, sparse.csr_array(F)):
+            (answer,) = backend.features(rows, None).partition(groups, None)
+            assert answer.labels.tolist() == [0, 0, 0, 1]
+
+
+def test_a_start_from_means_that_is_stopped_at_once_has_labels():
+    rng = np.random.default_rng(0)
+    F, k = rng.standard_normal((20_000, 5)), 30
+    means = rng.standard_normal((1, k, 5))
+    groups = Groups(means, k, np.ones(len(F)), np.square(F).sum(axis=1), 300, True)
+    expected = np.argmin(np.square(means[0]).sum(axis=1) - 2 * F @ means[0].T, axis=1)
+    for backend in (choose_backend(), Reference()):
+        (answer,) = backend.features(F, None).partition(groups, lambda *_: True)
+        assert not answer.converged
+        if len(answer.trace) == 0:
+            assert (answer.labels == expected).all()
+        assert len(np.unique(answer.labels)) == k
+
+
 @pytest.mark.skipif(choose_backend().name != "native", reason="there is only one NumPy")
 @pytest.mark.parametrize("instructions", ["baseline", "avx2", "avx512"])
 def test_every_instruction_set_goes_the_same_way(instructions, monkeypatch):
@@ -203,6 +251,20 @@ def test_every_instruction_set_goes_the_same_way(instructions, monkeypatch):
         for answers in (stored, dense, nonzeros):
             for answer, reference in zip(answers, expected, strict=True):
                 assert (answer.labels == reference.labels).all()
+
+
+def test_the_number_of_threads_changes_no_bit_of_sums_over_many_rows():
+    rng = np.random.default_rng(4)
+    F, w = rng.standard_normal((150_000, 4)), rng.uniform(0.5, 2.0, 150_000)
+    means, diagonal = rng.standard_normal((1, 6, 4)), np.square(F).sum(axis=1)
+    found = []
+    for threads in (1, 2, 3):
+        with config(threads=threads):
+            groups = Groups(means, 6, w, diagonal, 5, False)
+            found += choose_backend().features(F, None).partition(groups, None)
+    for answer in found[1:]:
+        assert (answer.labels == found[0].labels).all()
+        assert (answer.trace[:, 0] == found[0].trace[:, 0]).all()
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.5)])

@@ -18,7 +18,7 @@ from mercer.problems import Many
 from mercer.problems.margin import svm
 from mercer.solvers import SMO, Gap, Status, WorkingSets, solve
 from mercer.solvers.base import Watch
-from mercer.solvers.margin import choose_set, divide, set_engine
+from mercer.solvers.margin import choose_set, divide, rounds, set_engine
 
 ROWS, GROUPS = 600, 6
 
@@ -54,7 +54,8 @@ def objective(problem, b):
 def starts(monkeypatch):
     """Make sizes so small that some hundred rows are many; return the starts from clusters."""
     seen = []
-    for name, value in {"_LEAST_SAMPLED": 64, "_AT_ONCE": 200, "_ENTRIES_PER_PART": 0.0}.items():
+    monkeypatch.setattr(rounds, "_AT_ONCE", 200)
+    for name, value in {"_LEAST_SAMPLED": 64, "_ENTRIES_PER_PART": 0.0}.items():
         monkeypatch.setattr(set_engine, name, value)
     for name, value in {"SAMPLED": 8, "ONE_IN": 4}.items():
         monkeypatch.setattr(choose_set, name, value)

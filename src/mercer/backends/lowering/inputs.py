@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.card_rows import CardRows
 from mercer.expression import (
     Columns,
     LinearMap,
@@ -91,13 +92,20 @@ def _(step: LinearMap, X: Points) -> Points:
 
 @apply_step.register
 def _(step: Mapped, X: Points) -> Points:
-    mapped = as_points(step.function(to_host(X)))
+    there = _mapped_on_card(step, X)
+    mapped = as_points(step.function(to_host(X))) if there is None else there
     if mapped.shape[0] != X.shape[0]:
         raise ValueError(
             f"the map {step.function!r} turned {X.shape[0]} rows into {mapped.shape[0]}; "
             "it must keep one row per sample"
         )
     return mapped
+
+
+def _mapped_on_card(step: Mapped, X: Points) -> Points | None:
+    """Return what a map that can makes of rows on a card, made there; None for all others."""
+    verb = getattr(step.function, "features_on_card", None)
+    return verb(X) if isinstance(X, CardRows) and verb is not None else None
 
 
 @apply_step.register

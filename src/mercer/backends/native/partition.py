@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import numpy as np
 from mercer import _native
 from mercer.array_types import Array
 from mercer.backends.contract import GroupAnswer, Groups, Poll
+from mercer.backends.reference.partition import labelled
 from mercer.resources import call_threads
 
 
@@ -24,8 +26,10 @@ def partition_dense(
     F: Array, index: Array | None, groups: Groups, poll: Poll | None
 ) -> list[GroupAnswer]:
     """Part rows of features."""
-    work = float(groups.starts.size) * F.shape[1] * groups.count
-    return _answers(_native.partition_dense(F, index, *_arrays(groups, poll, work)))
+    work = float(len(groups.starts)) * len(groups.weights) * F.shape[1] * groups.count
+    means, groups_ = _means(groups), _arrays(groups, poll, work)
+    found = _answers(_native.partition_dense(F, index, means, *groups_))
+    return _begun(found, groups, F, index)
 
 
 def partition_sparse(
@@ -39,12 +43,33 @@ def partition_sparse(
         F.shape[1],
     )
     work = float(len(groups.starts)) * F.nnz * groups.count
-    return _answers(_native.partition_sparse(*rows, index, *_arrays(groups, poll, work)))
+    means, groups_ = _means(groups), _arrays(groups, poll, work)
+    found = _answers(_native.partition_sparse(*rows, index, means, *groups_))
+    return _begun(found, groups, F, index)
+
+
+def _means(groups: Groups) -> Array | None:
+    """Return the means of all starts below one another, (r k, d); None where they are labels."""
+    if groups.starts.ndim == 2:
+        return None
+    return np.ascontiguousarray(groups.starts.reshape(-1, groups.starts.shape[2]), np.float64)
+
+
+def _begun(
+    found: list[GroupAnswer], groups: Groups, F: Any, index: Array | None
+) -> list[GroupAnswer]:
+    """Return labels also of starts from means that were stopped before the first pass was over."""
+    if groups.starts.ndim == 2 or all(len(answer.trace) for answer in found):
+        return found
+    starts = labelled(groups, F if index is None else F[index]).starts
+    pairs = zip(found, starts, strict=True)
+    return [a if len(a.trace) else replace(a, labels=labels) for a, labels in pairs]
 
 
 def _arrays(groups: Groups, poll: Poll | None, work: float) -> tuple[Any, ...]:
+    labels = groups.starts.ndim == 2
     return (
-        np.ascontiguousarray(groups.starts, dtype=np.int32),
+        np.ascontiguousarray(groups.starts, dtype=np.int32) if labels else None,
         groups.count,
         np.ascontiguousarray(groups.weights, dtype=np.float64),
         np.ascontiguousarray(groups.diagonal, dtype=np.float64),

@@ -22,7 +22,7 @@ from mercer.backends.contract import (
     Groups,
     Poll,
 )
-from mercer.backends.reference.partition import partition
+from mercer.backends.reference.partition import labelled, partition
 from mercer.points import is_sparse, to_dense
 
 _CHUNK = 1 << 18  # entries: two such blocks stay in a second-level cache
@@ -81,7 +81,7 @@ class ReferenceFeatures(Features):
     def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of `partition` on F F', of which only what is asked for is multiplied."""
         rows = self._F if self._index is None else self._F[self._index]
-        return partition(Products(rows), groups, poll)
+        return partition(Products(rows), labelled(groups, rows), poll)
 
     def descend(
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None

@@ -9,18 +9,23 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from mercer import deadline
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
 from mercer.backends.contract import GroupAnswer, Groups, Poll
+from mercer.points import to_dense
+from mercer.row_chunks import chunked, slices
 
 _FEW = 0.02  # changed labels, of all points, from which single moves begin
 _GAIN = 1e-6  # a move must lower its part of the objective by more than this
 _MANY = 2  # from n / _MANY changes on sums are made anew
 _JUDGED = 256  # points of one look for some to move
+_ENTRIES = 1 << 18  # of features that are multiplied at a time: they stay in the cache
 
 
 def partition(K: Any, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
@@ -43,6 +48,32 @@ def filled(labels: Array, count: int, distances: Callable[[], Array], weights: A
         size[labels[farthest]] -= 1
         size[c], labels[farthest], far[farthest] = 1, c, -1.0
     return labels
+
+
+def labelled(groups: Groups, F: Any) -> Groups:
+    """Return starts as labels where they are means: those of the nearest, for rows of features."""
+    if groups.starts.ndim == 2:
+        return groups
+    starts = np.stack([_nearest(F, means, groups) for means in groups.starts])
+    return replace(groups, starts=starts)
+
+
+def _nearest(F: Any, means: Array, groups: Groups) -> Array:
+    """Return the nearest mean of every row, chunk by chunk; none of them without a row."""
+    level = 0.5 * np.square(means).sum(axis=1)
+    n, width = F.shape
+    labels, products = np.empty(n, dtype=np.int32), np.empty(n)
+    step = max(1, _ENTRIES // max(width, 1))
+
+    def chunk(rows: slice) -> None:
+        for part in slices(rows.start, rows.stop, step):
+            closeness = to_dense(F[part] @ means.T) - level
+            labels[part] = np.argmax(closeness, axis=1)
+            products[part] = closeness.max(axis=1)
+
+    with one_blas_thread():
+        chunked(chunk, n)
+    return filled(labels, groups.count, lambda: groups.diagonal - 2.0 * products, groups.weights)
 
 
 class _Clock:

@@ -29,7 +29,7 @@ from mercer.backends.torch.boxes.descents import LEAST, can_descend, is_compiled
 from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.factors.packed import PackedFactor
-from mercer.backends.torch.features import TorchFeatures
+from mercer.backends.torch.features import TorchFeatures, fourier_features
 from mercer.backends.torch.fusing.fused import is_available
 from mercer.backends.torch.landmarks import DeviceRows
 from mercer.backends.torch.matrices import (
@@ -51,6 +51,7 @@ from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
 
 _SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon
+_HERE = 512  # rows of a matrix that is given here, and wanted here: a millisecond or two of work
 _COPIES = 2  # of such rows on the card: as they are, and in the order of their merging
 
 
@@ -86,8 +87,7 @@ class Torch(Backend):
     def placed(self, X: Points) -> Points:
         """Send dense rows to the card, once for all that a fit does with them."""
         if isinstance(X, CardRows):
-            here = len(self.devices) == 1 and str(X.tensor.device) == self.device.name
-            return X if here else X.on_host()
+            return X if len(self.devices) == 1 and self._is_here(X) else X.on_host()
         plain = type(X) is np.ndarray and X.ndim == 2 and X.size >= _SENT
         if not plain or len(self.devices) > 1 or not self.device.is_card:
             return X
@@ -98,6 +98,9 @@ class Torch(Backend):
         except torch.cuda.OutOfMemoryError:
             return X
 
+    def _is_here(self, X: CardRows) -> bool:
+        return str(X.tensor.device) == self.device.name
+
     def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
         """Run the flat program on vectors of the host: it is less work than sending the rows."""
         with np.errstate(all="ignore"):
@@ -106,9 +109,9 @@ class Torch(Backend):
     def neighbours(
         self, expression: Expression, X: Points, Y: Points | None, count: int
     ) -> tuple[Array, Array]:
-        """Search blocks of distances on the device."""
+        """Search by kernels where these can, and by blocks of distances on the device."""
         with np.errstate(all="ignore"):
-            return neighbours(expression, X, Y, count, self.device)
+            return neighbours(expression, X, Y, count, self.device, self._fused)
 
     def empty(self, n: int, m: int) -> Array:
         """Take pages of the host."""
@@ -119,7 +122,9 @@ class Torch(Backend):
         return symmetric_product(K, V, parts, self.device)
 
     def cholesky(self, A: Array) -> int:
-        """Factor on the device."""
+        """Factor on the device; what is sooner factored than sent and brought, on the host."""
+        if self.device.is_card and len(A) <= _HERE:
+            return self._host.cholesky(A)
         return cholesky(A, self.device)
 
     def stored(self, K: Array) -> StoredMatrix:
@@ -206,8 +211,18 @@ class Torch(Backend):
         halves = get_config().products == "float16"
         return DeviceRows(expression, X, landmarks, factor, self.device, self._fused, halves)
 
+    def fourier_features(
+        self, X: CardRows, frequencies: Array, amplitude: float
+    ) -> CardRows | None:
+        """Multiply, and take cosines and sines of blocks."""
+        if not self._is_here(X):
+            return None
+        return fourier_features(X, frequencies, amplitude, self.device)
+
     def features(self, F: Any, index: Array | None) -> Features:
         """Bind dense rows on the device, sparse ones on the host."""
         if is_sparse(F):
             return self._host.features(F, index)
+        if isinstance(F, CardRows) and not self._is_here(F):
+            F = F.on_host()
         return TorchFeatures(F, index, self.device, self._host)

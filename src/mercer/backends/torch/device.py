@@ -21,6 +21,9 @@ T = TypeVar("T")
 _CARD_ENTRIES = 1 << 28  # of a block: 2 GB in float64, enough to fill any card
 _HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
 _LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
+_UNASKED = (
+    1 << 23
+)  # of all: so few are tried before a card is asked what is free, for a millisecond
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
 _FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200
@@ -91,7 +94,7 @@ class Device:
             return max(_LEAST_ENTRIES, min(_CARD_ENTRIES, self.free() // (8 * _COPIES)))
         return rows_at_once(1, _HOST_ENTRIES, arrays=_COPIES)
 
-    def in_blocks(self, work: Callable[[int], T], what: str) -> T:
+    def in_blocks(self, work: Callable[[int], T], what: str, every: float = np.inf) -> T:
         """Return work(entries) with blocks of so many entries: of half as many when they are full.
 
         Parameters
@@ -100,13 +103,16 @@ class Device:
             Gets the number of entries of a block; starts anew when it is called again.
         what : str
             What takes the memory, for the message if nothing helps.
+        every : float
+            Entries that there are in all, where that is known.
 
         Raises
         ------
         MemoryBudgetError
             If the card has no room even for small blocks. The process goes on.
         """
-        entries = self.block_entries()
+        few = self.is_card and every <= _UNASKED
+        entries = max(_LEAST_ENTRIES, int(every)) if few else self.block_entries()
         while True:
             try:
                 return work(entries)

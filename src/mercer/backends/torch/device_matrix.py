@@ -15,6 +15,7 @@ from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.backends.host_matrix import HostFactor, HostMatrix
 from mercer.backends.lapack import interruptible
+from mercer.backends.long_arrays import Operator
 from mercer.backends.reference.partition import partition
 from mercer.backends.stored import Factor, PathsOn, StoredMatrix
 from mercer.backends.torch.boxes.confirmation import Block, Exact
@@ -28,6 +29,7 @@ from mercer.backends.torch.device import (
     parts,
     to_host,
 )
+from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
@@ -96,6 +98,10 @@ class DeviceMatrix(StoredMatrix):
         """Multiply there; entries of float32 in float32, added up in float64."""
         return multiply(self.tensor, V, self._device)
 
+    def operator(self) -> Operator:
+        """Multiply tensors, which stay there."""
+        return Operator(partial(product, self.tensor), DeviceArrays(self._device))
+
     def combination(self, points: Array, coef: Array) -> Array:
         """Multiply rows by coefficients there, in float64."""
         index, right = self._numbers(points), self._device.put(coef, np.float64)
@@ -112,7 +118,7 @@ class DeviceMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array] | None = None,
+        less: tuple[Array, Array | None] | None = None,
     ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
         require_room(self._device, len(self.tensor))
@@ -122,8 +128,11 @@ class DeviceMatrix(StoredMatrix):
             A.mul_(s[:, None]).mul_(s)
         A.diagonal().add_(self._device.put(shift, np.float64))
         if less is not None:
-            U, E = (self._device.put(part, np.float64) for part in less)
-            A.addmm_(U, E.T, alpha=-1.0).addmm_(E, U.T, alpha=-1.0)
+            U = self._device.put(less[0], np.float64)
+            E = U if less[1] is None else self._device.put(less[1], np.float64)
+            A.addmm_(U, E.T, alpha=-1.0)
+            if less[1] is not None:
+                A.addmm_(E, U.T, alpha=-1.0)
         L, info = factored(A, self._device)
         return None if info else DeviceFactor(L, self._device)
 
@@ -232,14 +241,14 @@ class DeviceFactor(Factor):
     """
 
     def __init__(self, L: Tensor, device: Device) -> None:
-        self.tensor, self._device = L, device
+        self.tensor, self.device = L, device
 
     def __reduce__(self) -> tuple[Any, ...]:
         return HostFactor, (self.lower(),)  # whoever reads it may have no such device
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Solve with one triangle."""
-        return to_host(self.half(self._device.put(right, np.float64), transposed=transposed))
+        return to_host(self.half(self.device.put(right, np.float64), transposed=transposed))
 
     def half(self, columns: Tensor, transposed: bool = False) -> Tensor:
         """Return L^-1 or L'^-1 times columns, all on the device."""
@@ -248,8 +257,20 @@ class DeviceFactor(Factor):
 
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
-        columns = self._device.put(right.reshape(len(right), -1), np.float64)
+        columns = self.device.put(right.reshape(len(right), -1), np.float64)
         return to_host(torch.cholesky_solve(columns, self.tensor)).reshape(right.shape)
+
+    def solve_there(self, right: Any) -> Any:
+        """Solve for a tensor."""
+        return torch.cholesky_solve(right, self.tensor)
+
+    def half_there(self, right: Any) -> Any:
+        """Solve with one triangle for a tensor."""
+        return self.half(right)
+
+    def here(self) -> Factor:
+        """Bring it."""
+        return HostFactor(self.lower())
 
     def diagonal(self) -> Array:
         """Read the diagonal."""
@@ -267,7 +288,7 @@ class DeviceFactor(Factor):
             for part, columns in self._identity(entries):
                 out[part] = to_host(torch.cholesky_solve(columns, self.tensor)).T
 
-        self._device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
+        self.device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
         return out
 
     def inverse_diagonal(self) -> Array:
@@ -281,7 +302,7 @@ class DeviceFactor(Factor):
                 half = torch.linalg.solve_triangular(L, columns[part.start :], upper=False)
                 out[part] = to_host(half.square().sum(dim=0))
 
-        self._device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
+        self.device.in_blocks(fill, f"columns of the inverse of {len(out)} rows")
         return out
 
     def _identity(self, entries: int) -> Any:

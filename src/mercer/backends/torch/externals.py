@@ -39,13 +39,7 @@ class External:
         self._expression, self._X, self._Y, self._device = expression, X, Y, device
         self._argument = inner(expression.of) if isinstance(expression, MaternProfile) else None
         if device.is_card and isinstance(expression, Opaque):
-            warnings.warn(
-                f"the kernel function {expression.function!r} runs on the CPU, block by block: "
-                f"device={device.name!r} cannot look into it. Write it with Mercer's kernels to "
-                "have all of it there.",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+            warnings.warn(_where_it_runs(expression.function, device), RuntimeWarning, stacklevel=2)
 
     def block(self, index: Index, part: slice) -> Tensor:
         """Evaluate some rows with some columns, in float64."""
@@ -54,3 +48,16 @@ class External:
             return self._device.put(matern_profile(r, self._expression.nu))
         values = evaluate(self._expression, take(self._X, index), take(self._Y, part))
         return self._device.put(values)
+
+
+def _where_it_runs(function: Callable[..., object], device: Device) -> str:
+    """Say that a function runs on the host, and what can be done about it: if it is the user's."""
+    if type(function).__module__.partition(".")[0] == "mercer":
+        return (
+            f"{type(function).__name__} (strings, lists, numbers of tasks) runs on the CPU, block "
+            f"by block; what it gives is sent to device={device.name!r}, where all else runs."
+        )
+    return (
+        f"the kernel function {function!r} runs on the CPU, block by block: device={device.name!r} "
+        "cannot look into it. Write it with Mercer's kernels to have all of it there."
+    )

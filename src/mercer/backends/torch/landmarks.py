@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -11,16 +12,20 @@ import torch
 from mercer.array_types import Array, Points
 from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
-from mercer.backends.torch.device import Device, parts, to_host
+from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
 from mercer.backends.torch.device_matrix import DeviceFactor, product
-from mercer.backends.torch.factors.packed import PackedFactor
+from mercer.backends.torch.factors.packed import PackedFactor, in_panels
 from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.resources import MemoryBudgetError
 
 Tensor: TypeAlias = torch.Tensor
 _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
+_PULLED = 1 << 11  # the same for what a descent begins with, which its first residual cannot pass
+_PADDED, _ROW = 16, 1 << 14  # what rows are padded to, and the longest that a kernel holds
+_LOOKED_AT, _FAR = 1024, (2.0**-30, 2.0**30)  # rows, and what their largest entry may be
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -53,19 +58,26 @@ class DeviceRows(BoundRows):
         fused: bool,
         halves: bool = False,
     ) -> None:
-        self.device, self.factor, self.half = device, factor, factor.half
+        self.device, self.factor, self.half, self._fused = device, factor, factor.half, fused
         self.exact = TorchPairs(expression, X, landmarks, np.float64, device, fused, halves)
 
     @cached_property
     def quick(self) -> TorchPairs | StoredRows:
         """Rows in float32: stored where the card has room, or evaluated in each pass."""
         pairs = self.exact.rounded()
-        return StoredRows.of(pairs, self.device) or pairs
+        return StoredRows.of(pairs, self.device, self._fused) or pairs
 
     @cached_property
     def back(self) -> TorchPairs | StoredRows:
         """The transpose of these."""
         return self.quick.transposed()
+
+    @cached_property
+    def quick_half(self) -> Callable[..., Tensor]:
+        """What steps multiply by the inverse of the factor with: as exact as they need be."""
+        found: Any = in_panels(self.factor)
+        half: Callable[..., Tensor] = found.half
+        return half
 
     def squared_lengths(self) -> Array:
         """Add up squares of blocks."""
@@ -79,6 +91,23 @@ class DeviceRows(BoundRows):
             return found
 
         return to_host(self.device.in_blocks(add_up, f"a block of features of {m} landmarks"))
+
+    def features(self) -> CardRows | None:
+        """Evaluate and turn blocks; None where all of them take more than half of what is free."""
+        n, m = self.exact.shape
+        if not self.device.has_room(8.0 * n * m):
+            return None
+
+        def fill(entries: int) -> Tensor:
+            F = self.device.empty((n, m), torch.float64)
+            for part in parts(n, entries // (_MATRICES * max(1, m))):
+                F[part] = self.half(self.exact.block(part, slice(0, m)).T).T
+            return F
+
+        try:
+            return CardRows(self.device.in_blocks(fill, f"features of {m} landmarks"))
+        except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
+            return None
 
     def __call__(self, weights: Array, targets: Array, bias: bool) -> DeviceLandmarkRows:
         """Send weights and targets."""
@@ -95,36 +124,71 @@ class StoredRows:
     ----------
     K : (n, m) or (m, n) float32 tensor
         The rows, or their transpose.
+    once : bool
+        Whether a kernel may go there and back in one reading of them.
     """
 
-    def __init__(self, K: Tensor) -> None:
-        self._K = K
+    def __init__(self, K: Tensor, once: bool = False) -> None:
+        self._K, self._once = K, once
 
     @classmethod
-    def of(cls, pairs: TorchPairs, device: Device) -> StoredRows | None:
+    def of(cls, pairs: TorchPairs, device: Device, fused: bool) -> StoredRows | None:
         """Evaluate all rows; None where they take more than half of what is free."""
         n, m = pairs.shape
-        if not device.has_room(4.0 * n * m):
+        wide = -(-m // _PADDED) * _PADDED
+        if not device.has_room(4.0 * n * wide):
             return None
 
         def fill(entries: int) -> Tensor:
-            K = device.empty((n, m), torch.float32)
+            K = device.empty((n, wide), torch.float32)
+            K[:, m:] = 0.0
             for part in parts(n, entries // max(1, m)):
-                K[part] = pairs.block(part, slice(0, m))
-            return K
+                K[part, :m] = pairs.block(part, slice(0, m))
+            return K[:, :m]
 
         try:
-            return cls(device.in_blocks(fill, f"rows at {m} landmarks"))
+            K = device.in_blocks(fill, f"rows at {m} landmarks")
         except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
             return None
+        return cls(K, fused and 0 < m <= _ROW and _squares_are_numbers(K))
 
     def transposed(self) -> StoredRows:
         """Return the same numbers, seen from the other side."""
         return StoredRows(self._K.T)
 
-    def times(self, right: Tensor) -> Tensor:
+    def times(self, right: Tensor, span: int = _SPAN) -> Tensor:
         """Multiply float64 columns; long sums of float32 products are carried in float64."""
-        return product(self._K, right, _SPAN)
+        return product(self._K, right, span)
+
+    def round_trip(self, right: Tensor, s: Tensor, level: Tensor) -> tuple[Tensor, Tensor] | None:
+        """Return K'S (K right - level) and the sum of S (K right - level), K being read once.
+
+        Parameters
+        ----------
+        right : (m, 1) float64 tensor
+            What K is multiplied by; None is returned for more columns.
+        s : (n,) float32 tensor
+            The diagonal of S.
+        level : (1,) float64 tensor
+            Subtracted.
+        """
+        if not self._once or right.shape[1] != 1:
+            return None
+        from mercer.backends.torch.fusing.round_trips import round_trip  # noqa: PLC0415  imports Triton
+
+        columns, scales = into_float32_range(right)
+        v, scale = columns[:, 0].contiguous(), float(scales)
+        found = round_trip(self._K, v, s, float(level) / scale)
+        if found is None or not bool(found[0].isfinite().all()):
+            self._once = False
+            return None
+        return found[0][:, None] * scale, found[1][None] * scale
+
+
+def _squares_are_numbers(K: Tensor) -> bool:
+    """Return whether products of entries, and sums of these, are far from the ends of float32."""
+    largest = float(K[:: max(1, len(K) // _LOOKED_AT)].abs().amax())
+    return _FAR[0] < largest < _FAR[1]
 
 
 class DeviceLandmarkRows(LandmarkRows):
@@ -146,15 +210,30 @@ class DeviceLandmarkRows(LandmarkRows):
     def pull(self) -> tuple[Array, Array]:
         """Multiply once, targets and weights side by side."""
         right = torch.cat([self._s * self._y, self._s], dim=1)
-        found = to_host(self._rows.half(self._rows.back.times(right)))
+        back = self._rows.back
+        pulled = back.times(right, _PULLED) if isinstance(back, StoredRows) else back.times(right)
+        found = to_host(self._rows.half(pulled))
         return found[:, :-1], found[:, -1]
 
     def product(self, W: Array, level: Array) -> tuple[Array, Array]:
-        """Multiply there and back by fused kernels."""
-        values = self._rows.quick.times(self._turned(W))
-        weighed = self._s * (values - self._rows.device.put(level, np.float64))
-        pulled = self._rows.half(self._rows.back.times(weighed))
+        """Multiply there and back by fused kernels, by one where rows are stored."""
+        quick, half, device = self._rows.quick, self._rows.quick_half, self._rows.device
+        right = half(device.put(W, np.float64), transposed=True)
+        levels = device.put(level, np.float64)
+        if isinstance(quick, StoredRows):
+            s, scale = self._rounded_weights
+            once = quick.round_trip(right, s, levels)
+            if once is not None:
+                return to_host(half(once[0] * scale)), to_host(once[1] * scale)
+        values = quick.times(right)
+        weighed = self._s * (values - levels)
+        pulled = half(self._rows.back.times(weighed))
         return to_host(pulled), to_host(weighed.sum(dim=0))
+
+    @cached_property
+    def _rounded_weights(self) -> tuple[Tensor, Tensor]:
+        rounded, scale = into_float32_range(self._s)
+        return rounded[:, 0].contiguous(), scale
 
     def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
         """Evaluate each block of rows once, in float64."""
@@ -175,30 +254,38 @@ class DeviceLandmarkRows(LandmarkRows):
         """Add up blocks of features, and factor, all on the card."""
         rows, device = self._rows, self._rows.device
         s, m = device.put(share, np.float64), rows.exact.shape[1]
-        mean = self._mean(index, s)
+        centre = self._centre(index, s)  # of values at landmarks; None for that of the landmarks
+        mean = None if centre is None else rows.half(centre)
+
+        def blocks(entries: int) -> Iterator[tuple[Tensor, Tensor]]:
+            for part in parts(len(index), entries // (_MATRICES * max(1, m))):
+                yield rows.exact.block(index[part], slice(0, m)).T, s[part].sqrt()
 
         def add_up(entries: int) -> Squares:
-            total = squares(rows.factor, mean, lone, device)
-            for part in parts(len(index), entries // (_MATRICES * max(1, m))):
-                B = rows.exact.block(index[part], slice(0, m))
-                G = rows.half(B.T)
-                G -= 0.0 if mean is None else mean[:, None]
-                total.add(G * s[part].sqrt())
+            total = squares(rows.factor, None if mean is None else mean[:, 0], lone, device)
+            if len(index) > m:  # with fewer, mixing a square takes longer than mixing them
+                weighed = ((B - centre) * root for B, root in blocks(entries))
+                if total.add_mixed(weighed, len(index), penalty):
+                    return total
+            for B, root in blocks(entries):
+                G = rows.half(B)
+                G -= 0.0 if mean is None else mean
+                total.add(G * root)
             return total
 
         found = device.in_blocks(add_up, f"a block of features of {m} landmarks")
-        return found.factor(penalty)
+        return in_panels(found.factor(penalty))
 
-    def _mean(self, index: Array, s: Tensor) -> Tensor | None:
-        """Return the mean of features by weights of some points; None for that of landmarks."""
+    def _centre(self, index: Array, s: Tensor) -> Tensor | None:
+        """Return the mean of rows by weights of some points; None where there are none."""
         rows = self._rows
         if not self._bias:
-            return torch.zeros(rows.exact.shape[1], dtype=torch.float64, device=s.device)
+            return torch.zeros((rows.exact.shape[1], 1), dtype=torch.float64, device=s.device)
         if not len(index):
             return None
         every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
         every.index_add_(0, rows.device.put(index), s)
-        return rows.half(rows.back.times(every[:, None]))[:, 0] / s.sum()
+        return rows.back.times(every[:, None]) / s.sum()
 
     def _turned(self, W: Array) -> Tensor:
         return self._rows.half(self._rows.device.put(W, np.float64), transposed=True)

@@ -66,7 +66,11 @@ class Rows:
     @cached_property
     def whole(self) -> WholeNumbers | None:
         """The rows as whole numbers, where they are on the device and are such numbers."""
-        return whole_numbers(self._rows) if self.is_resident else None
+        try:
+            return whole_numbers(self._rows) if self.is_resident else None
+        except torch.cuda.OutOfMemoryError:  # looking at all of them takes some copies
+            torch.cuda.empty_cache()
+            return None
 
     def taken(self, index: Tensor) -> Rows:
         """Return some rows about the same centre, copied on the device."""

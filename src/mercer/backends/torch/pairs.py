@@ -15,6 +15,7 @@ from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends.contract import Pairs
 from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.long_arrays import Operator
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
 from mercer.backends.stored import StoredMatrix
@@ -26,6 +27,7 @@ from mercer.backends.torch.device import (
     tensor_type,
     to_host,
 )
+from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
@@ -190,10 +192,11 @@ class TorchPairs(Pairs):
         def write(entries: int) -> None:
             fill(K, evaluate, entries, self._fuses)
             if fused is not None:  # of products: not exactly what a row has with itself
-                K.diagonal().copy_(self._device.put(self._diagonal(), self.dtype))
+                K.diagonal().copy_(self._device.put(self._diagonal, self.dtype))
 
         self._device.in_blocks(write, f"the kernel matrix of {self.shape[0]} points")
 
+    @cached_property
     def _diagonal(self) -> Array:
         with np.errstate(all="ignore"):
             return diagonal(self._expression, self._X)
@@ -215,6 +218,10 @@ class TorchPairs(Pairs):
             return self.product(right, entries) * scales
 
         return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+
+    def operator(self) -> Operator:
+        """Multiply tensors, which stay on the device."""
+        return Operator(self.times, DeviceArrays(self._device))
 
     def sweep(self, right: Tensor, change: Callable[[slice, Tensor], Tensor]) -> Tensor:
         """Return K' g(K right), each block of rows evaluated once; g is given rows and values."""
@@ -268,6 +275,16 @@ class TorchPairs(Pairs):
         other.__dict__["_fused"] = None if self._fused is None else self._fused.part(rows, across)
         return other
 
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Evaluate some rows with themselves where they lie, and leave the matrix there."""
+        part = self.part(index, index) if self._symmetric else None
+        if part is None:
+            return None
+        part._symmetric = True
+        part.__dict__["_diagonal"] = self._diagonal[index]
+        there = part._evaluated()
+        return None if there is None else DeviceMatrix(there, self._device)
+
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
         other = copy(self)
@@ -290,10 +307,25 @@ class TorchPairs(Pairs):
             return self._fused.product(right)
         out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         width = min(max(1, m), _WIDTH)
+        if self._symmetric and self._type is torch.float64:
+            return self._by_halves(right, out, width, entries // width)
         with full_float32():
             for part in parts(n, entries // width):
                 for across in parts(m, width):
                     out[part] += self.block(part, across) @ right[across]
+        return out
+
+    def _by_halves(self, right: Tensor, out: Tensor, width: int, height: int) -> Tensor:
+        """Add K right to what is there: entries above the diagonal count for both sides of it."""
+        n = self.shape[0]
+        for part in parts(n, height):
+            for some in parts(n - part.start, width):
+                across = slice(part.start + some.start, part.start + some.stop)
+                block = self.block(part, across)
+                out[part] += block @ right[across]
+                beyond = slice(max(across.start, part.stop), across.stop)
+                if beyond.start < beyond.stop:
+                    out[beyond] += block[:, beyond.start - across.start :].T @ right[part]
         return out
 
     def nearest(self) -> Tensor:

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.backends.long_arrays import Operator
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
@@ -75,6 +76,10 @@ class SharedPairs(TorchPairs):
     def part(self, index: Array, columns: Array | None = None) -> None:
         """Bind parts anew: all devices have a share of them."""
         return None
+
+    def operator(self) -> Operator:
+        """Multiply arrays of the processor, which all devices get a copy of."""
+        return Operator(self.matmul)
 
     def matmul(self, V: Array) -> Array:
         """Multiply on all devices at once."""

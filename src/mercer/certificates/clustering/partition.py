@@ -154,12 +154,14 @@ def _look(
     """Look at some points: the nearest means, and what moves would gain."""
     here, w, own, filled = labels[rows], w[rows], diagonal[rows], W > 0
     every, safe = np.arange(len(here)), np.where(filled, W, 1.0)
-    D = sums.of(rows) * (-2.0 / safe)[:, None]  # a row for each mean: minima of columns are quick
+    D = sums.of(rows)  # a row for each mean: minima of columns are quick
+    D *= (-2.0 / safe)[:, None]
     D += own
     D += (sums.within / safe**2)[:, None]
     D[~filled] = np.inf
     least = float(D.min(initial=0.0))
-    np.maximum(D, 0.0, out=D)
+    if least < 0.0:
+        np.maximum(D, 0.0, out=D)
     at = D[here, every]
     # what may be rounding of sums over a cluster is no gain: each term may leave one
     rounding = (16 + len(labels)) * _EPS * np.abs(own)
@@ -199,18 +201,22 @@ def _product_of(F: Any, V: Array, rows: slice) -> Array:
 
 
 def _part_of(sums: Array, rows: slice) -> Array:
-    return np.ascontiguousarray(sums[rows].T)
+    return np.array(sums[rows].T, order="C")
 
 
 def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:
-    """Return what each point gains by its best move, both means following it."""
+    """Return what each point gains by its best move, both means following it.
+
+    To join an empty cluster costs nothing. D is overwritten.
+    """
     if len(W) < 2:
         return np.zeros(len(w))
     every, alone = np.arange(len(labels)), sizes[labels] < 2
     rest = np.where(alone, 1.0, W[labels] - w)
     leave = np.where(alone, 0.0, w * W[labels] / rest * D[labels, every])
-    join = W[:, None] * w
-    join /= W[:, None] + w
-    join *= np.where(W[:, None] > 0, D, 0.0)
-    join[labels, every] = np.inf
-    return np.asarray(leave - join.min(axis=0))
+    share = W[:, None] + w
+    np.divide(W[:, None], share, out=share)
+    D[W <= 0] = 0.0
+    D *= share
+    D[labels, every] = np.inf
+    return np.asarray(leave - w * D.min(axis=0))

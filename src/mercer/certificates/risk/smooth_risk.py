@@ -118,7 +118,7 @@ def _measure(
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
     still = _stationarity(problem, function, f)
     both = function.is_primal and len(value.coef) > 0
-    apart = _mismatch(problem, value, gram.factor, objective) if both else 0.0
+    apart = _mismatch(problem, value, gram.placed, objective) if both else 0.0
     return SmoothRiskQuantities(total * objective, gap, still, imbalance, apart, convex.shift)
 
 
@@ -143,7 +143,7 @@ def _sizes_of_terms(F: Any, coef: Array) -> Array:
     parts = range(0, F.shape[0], step)
     total = np.zeros((F.shape[1], coef.shape[1]))
     for first in parts:
-        total += abs(F[first : first + step]).T @ coef[first : first + step]
+        total += abs(F[first : first + step].T) @ coef[first : first + step]
     return total
 
 
@@ -190,7 +190,7 @@ def _lower_bound(problem: SmoothRisk, weighted_slopes: Array, image: Array) -> f
 def _stationarity(problem: SmoothRisk, function: RKHSFunction, f: Array) -> float:
     gram, weighted_slopes = function.gram, problem.weighted_slopes(f)
     if function.weights is not None:
-        left = problem.penalty * function.weights + gram.factor.T @ weighted_slopes
+        left = problem.penalty * function.weights + gram.placed.T @ weighted_slopes
         squared = float(np.square(left).sum())
     else:
         assert function.coef is not None

@@ -93,7 +93,7 @@ def _probe(gram: Gram, Q: Array, least: float, top: float) -> Complement:
     n, k = Q.shape
     width = min(_PROBES, n - k)
     most = min(_MOST_STEPS, max(1, (n - k) // width))
-    basis = Basis(gram.__matmul__, n, (most + 1) * width, Q)
+    basis = Basis(gram.operator(), n, (most + 1) * width, Q)
     basis.begin(np.random.default_rng(0).standard_normal((n, width)))
     found, steps = 0.0, 0
     for steps in range(1, most + 1):

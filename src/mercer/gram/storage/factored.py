@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.card_rows import CardRows
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.points import is_sparse, row_count, take, to_dense
-from mercer.row_chunks import in_pieces
+from mercer.points import is_sparse, row_count, take, to_dense, to_host
+from mercer.row_chunks import chunked, in_pieces
 
 FeatureFunction = Callable[[Points], Any]
 
@@ -46,28 +47,33 @@ class FactoredGram(Gram):
         return gram
 
     def _hold(self, features: FeatureFunction, factor: Any) -> None:
-        self.features, self.factor = features, factor
+        self.features, self.placed = features, factor
         self.shape = (factor.shape[0], factor.shape[0])
         self.dtype = np.dtype(np.float64)
 
     @property
+    def factor(self) -> Any:
+        """F in the memory of the processor, brought there once where it lies on a card."""
+        return to_host(self.placed)
+
+    @property
     def rank(self) -> int:
         """Count the features."""
-        return int(self.factor.shape[1])
+        return int(self.placed.shape[1])
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, added up once."""
         if self._diag is None:
-            self._diag = squared_lengths(self.factor)
+            self._diag = squared_lengths(self.placed)
             self._diag.setflags(write=False)  # handed out again and again
         return self._diag
 
     def rows(self, index: Index) -> Array:
         """Multiply out rows."""
-        return to_dense(self.factor[index] @ self.factor.T)
+        return to_dense(self.placed[index] @ self.placed.T)
 
     def __matmul__(self, V: Array) -> Array:
-        return np.asarray(self.factor @ (self.factor.T @ V))
+        return np.asarray(self.placed @ (self.placed.T @ V))
 
     def dense(self) -> Array:
         """Multiply out everything."""
@@ -76,11 +82,11 @@ class FactoredGram(Gram):
     def round_trip(self, W: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return F'g(F W): g is given the numbers of rows and their values (r, k)."""
         every = slice(0, self.shape[0])
-        return np.asarray(self.factor.T @ change(every, np.asarray(self.factor @ W)))
+        return np.asarray(self.placed.T @ change(every, np.asarray(self.placed @ W)))
 
     def push(self, W: Array) -> Array:
         """Return F W."""
-        return np.asarray(self.factor @ W)
+        return np.asarray(self.placed @ W)
 
     def pull(self, V: Array) -> Array:
         """Return F'V."""
@@ -88,7 +94,7 @@ class FactoredGram(Gram):
 
     def absolute_pull(self, V: Array) -> Array:
         """Return |F|'V for V that is not negative: sums before anything cancels."""
-        return np.asarray(abs(self.factor.T) @ V)
+        return np.asarray(abs(self.placed.T) @ V)
 
     @property
     def written(self) -> Any:
@@ -97,7 +103,7 @@ class FactoredGram(Gram):
 
     def sampled(self, index: Array) -> Array:
         """Return the features of some rows."""
-        return np.asarray(to_dense(self.factor[index]))
+        return np.asarray(to_dense(self.placed[index]))
 
     def made_for(self) -> Array | None:
         """Return the features of the rows that they were made for; None where none are known."""
@@ -109,11 +115,11 @@ class FactoredGram(Gram):
 
     def cross(self, Z: Points) -> Cross:
         """Return features of new points times features of the training points."""
-        return FactoredCross(self.features, Z, self.factor)
+        return FactoredCross(self.features, Z, self.placed)
 
     def expand(self, coef: Array) -> Expansion:
         """Collapse to one weight per feature."""
-        return self.expand_weights(np.asarray(self.factor.T @ columns_of(coef)))
+        return self.expand_weights(np.asarray(self.placed.T @ columns_of(coef)))
 
     def expand_weights(self, weights: Array) -> FeatureExpansion:
         """Return f(z) = phi(z)'w for weights that are known already."""
@@ -205,8 +211,16 @@ def squared_lengths(F: Any) -> Array:
     """Return the squared lengths of rows of features, dense or sparse."""
     if is_sparse(F):
         return np.asarray(F.multiply(F).sum(axis=1)).ravel()
+    if isinstance(F, CardRows):
+        return F.squared_lengths()
+    out = np.empty(len(F), dtype=F.dtype)
+
+    def chunk(rows: slice) -> None:
+        np.einsum("ij,ij->i", F[rows], F[rows], out=out[rows])
+
     with np.errstate(over="ignore", invalid="ignore"):
-        return np.asarray(np.einsum("ij,ij->i", F, F))
+        chunked(chunk, len(F))
+    return out
 
 
 def features_of(features: FeatureFunction, Z: Points) -> Any:

@@ -6,7 +6,6 @@ and a matrix R that turns them. Work with F'g(F W) is one pass over the rows b, 
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
@@ -16,15 +15,11 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.blas import one_blas_thread
-from mercer.backends.landmark_rows import BoundRows
+from mercer.card_rows import CardRows
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
-from mercer.gram.storage.factored import (
-    FactoredGram,
-    FeatureFunction,
-    over_features,
-    squared_lengths,
-)
+from mercer.gram.storage.factored import FactoredGram, FeatureFunction
+from mercer.gram.storage.row_map import RowMap
 from mercer.points import is_objects, is_sparse, row_count, take
 from mercer.resources import require_memory, rows_at_once
 from mercer.row_chunks import chunk_count, chunked, slices
@@ -32,85 +27,12 @@ from mercer.row_chunks import chunk_count, chunked, slices
 _ENTRIES = 1 << 20  # of a block that is evaluated: 8 MB, so that what is done once is soon done
 _LEAST = 1024  # rows of a thread
 _CACHED = 1 << 21  # bytes of a block that is read: there and back again, it comes from memory once
-_WRITTEN = 4096  # rows that a thread writes features of at a time
-_ON_CARD = ("_there", "_back")  # what is not pickled
+_WRITTEN = 1024  # rows that a thread writes features of at a time, and moves while in its cache
+_ON_CARD = ("_there", "_back", "placed")  # what is not pickled
 _COPIES = 3  # of F that work with all of it holds: as it is, centred, and weighted or rotated
 
 Changed = Callable[[slice, Array], Array]
 """Of some rows: their numbers and values F W (r, k) give what is pulled back, (r, j)."""
-
-
-class RowMap(ABC):
-    """phi(x) = R'b(x): a feature map by rows b that are cheap and a matrix R."""
-
-    @property
-    def mixing(self) -> Array | None:
-        """Return R; None where b(x) are the features."""
-        return None
-
-    @property
-    def width(self) -> int:
-        """Count the entries of a row b."""
-        return self.dimension if self.mixing is None else len(self.mixing)
-
-    def mix(self, W: Array) -> Array:
-        """Return R W."""
-        return W if self.mixing is None else np.asarray(self.mixing @ W)
-
-    def mix_transposed(self, V: Array) -> Array:
-        """Return R'V."""
-        return V if self.mixing is None else np.asarray(self.mixing.T @ V)
-
-    def bound(self, X: Points) -> BoundRows | None:
-        """Bind points for sums over all of them on a card; None where none makes such sums."""
-        return None
-
-    @property
-    @abstractmethod
-    def dimension(self) -> int:
-        """Count the features."""
-
-    @abstractmethod
-    def __call__(self, X: Any) -> Array:
-        """Return the features of rows, float64."""
-
-    def write(self, X: Points, out: Array) -> None:
-        """Write the features of rows to an array (n, dimension)."""
-        out[...] = self(X)
-
-    def raw(self, X: Points, dtype: Any) -> Array:
-        """Return the rows b(x) of points, in float64 or float32."""
-        return np.asarray(self(X), dtype=dtype)
-
-    def pairs(self, X: Points, dtype: Any) -> Pairs | None:
-        """Return the rows b of points as a matrix of pairs; None if it is none.
-
-        For products where a backend works, of rows that never come here.
-        """
-        return None
-
-    def pairs_back(self, X: Points, dtype: Any) -> Pairs | None:
-        """Return the transpose of `pairs`."""
-        return None
-
-    def squared_lengths(self, X: Points) -> Array:
-        """Return |phi(x)|^2 of rows."""
-        return over_features(squared_lengths, self, X, self.dimension)
-
-    def longest(self, X: Points) -> Array | None:
-        """Return bounds of |phi(x)|^2 that cost less than the features do; None for none."""
-        return None
-
-    def made_for(self) -> Points | None:
-        """Return the rows that the features were made for, if they were for single rows.
-
-        Each may be alone in a direction of the features, which a sample of others would not show.
-        """
-        return None
-
-    def expansion(self, weights: Array) -> Expansion | None:
-        """Return phi(z)'w at less than the cost of the features; None where there is no way."""
-        return None
 
 
 class StreamedGram(FactoredGram):
@@ -172,6 +94,14 @@ class StreamedGram(FactoredGram):
     def factor(self) -> Any:
         """Write out the features, and keep them."""
         return self.write_out()
+
+    @cached_property
+    def placed(self) -> Any:
+        """Write out the features on the card of the points, where it has room; else here."""
+        if self.written is not None or not isinstance(self.X, CardRows):
+            return self.factor
+        found = self.map.features_on_card(self.X.astype(np.float64, copy=False))
+        return self.factor if found is None else found
 
     def write_out(self, origin: Array | None = None) -> Array:
         """Write out the features, less those of an origin, for the caller to change or keep."""
@@ -339,8 +269,10 @@ class StreamedGram(FactoredGram):
 
     def diag(self) -> Array:
         """Return the squared lengths of the features, block by block."""
-        if self.written is not None:
+        if self.written is not None or "placed" in vars(self):
             return super().diag()
+        if isinstance(self.X, CardRows):
+            return self.map.squared_lengths(self.X)
         out = np.empty(self.shape[0])
         with np.errstate(over="ignore", invalid="ignore"):
             for rows in self.parts(self.rank):

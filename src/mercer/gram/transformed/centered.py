@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property, singledispatch
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends.long_arrays import Operator
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
 from mercer.gram.storage.factored import FactoredGram, FeatureFunction
 from mercer.gram.storage.streamed import StreamedGram
@@ -72,6 +74,17 @@ class CenteredGram(Gram):
         weights = self.weights if V.ndim == 1 else self.weights[:, None]
         product = self.base @ (V - weights * V.sum(axis=0))
         return np.asarray(product - self.weights @ product)
+
+    def operator(self) -> Operator:
+        """Centre products where they are made."""
+        inner = self.base.operator()
+        w = inner.arrays.put(self.weights[:, None])
+
+        def apply(V: Any) -> Any:
+            product = inner.apply(V - w * V.sum(0))
+            return product - w.T @ product
+
+        return Operator(apply, inner.arrays)
 
     def dense(self) -> Array:
         """Centre everything."""

@@ -24,6 +24,7 @@ from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words
+from mercer.machines.base.similarity import is_trying_settings
 from mercer.places import where_rows_are
 from mercer.points import is_objects, is_sparse
 from mercer.solvers import Solution, Solver, Status
@@ -97,11 +98,13 @@ def lazy_certificate(
 ) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Put the judgement off where kernels must be evaluated for it; elsewhere it is cheap.
 
+    It is put off, too, where settings are compared: nobody reads the certificates of such fits.
     Where rounding could decide, as sizes of K, rows, weights and the like tell, where a few
     products meet negative curvature, where K is not known to be positive semidefinite and small, or
     where the machine itself is `eager`, the fit asks for it before it says SOLVED (`agree`).
     """
-    if gram.source is None and gram.csr is None and not _to_be_factored(gram):
+    soon = gram.source is None and gram.csr is None and not _to_be_factored(gram)
+    if soon and not is_trying_settings():
         return certificate_in_time(gram, question, value, judge)
     if not gram.valid:
         eager = eager or is_soon_shown(gram) or has_negative_curvature(gram)

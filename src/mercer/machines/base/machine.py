@@ -121,7 +121,10 @@ def _twin(machine: Any, given: dict[str, Any]) -> Any:
 def _without_card(machine: Any) -> dict[str, Any]:
     """Return the attributes of a fitted machine, which may answer anywhere: no rows on a card."""
     known: dict[int, Any] = {}
-    return {name: at_rest(value, known) for name, value in vars(machine).items()}
+    held = vars(machine).items()
+    # certificates last: they let go of the caller's array, which tells rows without bringing them
+    held = sorted(held, key=lambda item: hasattr(item[1], "keeps_card_rows"))
+    return {name: at_rest(value, known) for name, value in held}
 
 
 def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetError) -> bool:

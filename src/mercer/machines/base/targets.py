@@ -15,6 +15,7 @@ from mercer.array_types import Array, Points
 from mercer.card_rows import CardRows
 from mercer.machines.base.parameters import is_real, refuse
 from mercer.points import is_objects, is_sparse, take
+from mercer.row_chunks import chunked, slices
 
 
 def refuse_mixed_labels(machine: Any, y: Any) -> None:
@@ -231,6 +232,12 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
     promise holds to the last bit, not only to the solver's tolerance.
     """
     kept = np.flatnonzero(weights > 0)
+    if isinstance(X, CardRows) and len(kept) == len(weights) and _is_one(labels):
+        found = X.order_along(_direction(X.shape[1]))  # sorted there: the host takes 0.1 s for 1e6
+        if found is not None:
+            group = np.empty(len(weights), dtype=np.intp)
+            group[found] = np.arange(len(found))
+            return DistinctRows(found, weights[found], group)
     key, number = _projection(X), np.zeros(len(weights), dtype=np.intp)
     order = kept[_sorted_by(key[kept], labels[kept])]
     alike = _repeats(key[order]) & _repeats(labels[order])
@@ -248,9 +255,13 @@ def distinct_rows(X: Points, labels: Array, weights: Array) -> DistinctRows:
 
 def _sorted_by(key: Array, labels: Array) -> Array:
     """Sort by label, then by key; equal ones in any order."""
-    if len(labels) and (labels == labels[0]).all():
+    if _is_one(labels):
         return np.argsort(key)  # of one key: several times as fast
     return np.lexsort((key, labels))
+
+
+def _is_one(labels: Array) -> bool:
+    return len(labels) > 0 and bool((labels == labels[0]).all())
 
 
 def rows_as_they_are(labels: Array, weights: Array) -> DistinctRows:
@@ -296,9 +307,14 @@ def _projection(X: Points) -> Array:
     if isinstance(X, CardRows):
         return np.nan_to_num(X.projected(direction))
     key, height = np.empty(len(X)), max(1, _CACHED // max(1, X.shape[1]))
+
+    def chunk(rows: slice) -> None:
+        for part in slices(rows.start, rows.stop, height):
+            # row by row: a product may round equal rows apart
+            key[part] = (X[part] * direction).sum(axis=1)
+
     with np.errstate(over="ignore", invalid="ignore"):
-        for i in range(0, len(X), height):  # row by row: a product may round equal rows apart
-            key[i : i + height] = (X[i : i + height] * direction).sum(axis=1)
+        chunked(chunk, len(X))
     return np.nan_to_num(key)
 
 

@@ -51,7 +51,9 @@ from mercer.machines.clustering.starts import check_start, seeding
 from mercer.points import row_count, take
 from mercer.problems import BalancedPartition, Partition
 from mercer.problems.clustering.partition import about_the_mean, scatter_share
-from mercer.solvers import BalancedLloyd, Callback, Lloyd, Relaxation, Solution, relaxed, solve
+from mercer.row_chunks import gathered
+from mercer.solvers import BalancedLloyd, Callback, Lloyd, Relaxation, Solution, solve
+from mercer.solvers.clustering.relaxation import LaterRelaxation
 
 _SAMPLE = 200  # rows that tell whether float32 is good enough
 _IN_RANGE = 1e100  # weights up to here, and down to its inverse, are taken as they are
@@ -211,7 +213,7 @@ class KMeans(
         unit = 1.0 if self.balanced else _unit(weights)
         merge = partial(repeated_rows, self) if self.balanced else self._merged
         rows = merge(X, weights / unit)
-        merged = X if self._is_precomputed() else take(X, rows.first)
+        merged = X if self._is_precomputed() else gathered(X, rows.first)
         kernel, names = self._resolved(merged, rows), self._column_names()
         if rows.merged:
             self._use_kernel(kernel, merged, rows.weight, names, store=store, numbers=rows.first)
@@ -225,7 +227,8 @@ class KMeans(
         question = partial(asks, count=problem.count, weights=problem.weights)
         self.solution_: Solution = solution
         self._judgement = lazy_certificate(gram, question, solution.value, certify, rows.weight)
-        self._relaxation: Any = partial(relaxed, problem, labels)
+        given = gram if gram.source is None else gram.source  # a stored K is let go
+        self._relaxation: Any = LaterRelaxation(given, question, labels)
         self._keep(problem, X, rows, labels, unit)
         return self
 
@@ -309,7 +312,7 @@ class KMeans(
                 "KMeans has no relaxation_ before it is fitted, nor in a copy: call fit"
             )
         if not isinstance(relaxation, Relaxation):
-            self._relaxation = relaxation = relaxation()
+            self._relaxation = relaxation = relaxation.compute()
         return relaxation
 
     def __getstate__(self) -> Any:

@@ -2,25 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from inspect import signature
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import sparse
 
 from mercer.array_types import Array, Points
+from mercer.card_rows import at_rest
 from mercer.certificates import certify
-from mercer.gram import Gram, Need, make_gram
+from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.extremes import refuse_extremes
 from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.inputs.origin import (
+    as_given,
+    counting_rounding,
+    far_origin,
+    less_origin,
+    weights_of,
+)
 from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
 from mercer.machines.base.parameters import (
     check_choice,
@@ -29,13 +34,10 @@ from mercer.machines.base.parameters import (
     check_optional_count,
     check_real,
     is_real,
-    refuse,
-    shortened,
 )
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
-from mercer.machines.margin.constants import without_large_constants
-from mercer.points import take, to_host
+from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
@@ -109,18 +111,28 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             return kernel_of(self.kernel)
         return kernel_of(self.kernel, take(X, rows.first), rows.weight, self._column_names())
 
-    def _gram(self, X: Points, rows: DistinctRows) -> Gram:
+    def _origin(self, X: Points, rows: DistinctRows) -> Array | None:
+        """Return what is taken off the rows: where the constant is free, columns far from zero."""
+        return far_origin(self.kernel_, X, rows.first) if self._has_free_constant else None
+
+    def _gram(self, X: Points, rows: DistinctRows, origin: Array | None = None) -> Gram:
         gram = make_gram(
             self.kernel_,
-            without_large_constants(self.kernel_, X) if self._has_free_constant else X,
+            less_origin(X, origin),
             Need.BOX,
             rows=rows.first,
             names=self._column_names(),
             dtype=stored_dtype(len(rows.first)),
             copies=self._variables_of_a_row(),
-            cost=float(np.max(getattr(self, "C", 1.0))),
+            cost=self._dearest(rows.weight),
         )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
+
+    def _dearest(self, weights: Array) -> float:
+        """Return the most that slack of a row costs; with nu it is a share, whatever it weighs."""
+        C = float(np.max(getattr(self, "C", 1.0)))
+        with np.errstate(over="ignore"):
+            return C if getattr(self, "nu", None) is not None else C * float(weights.max())
 
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
@@ -131,17 +143,14 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         self.support_ = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
-        self.support_vectors_ = np.empty((0, 0)) if empty else to_host(take(X, self.support_))
+        self.support_vectors_ = np.empty((0, 0)) if empty else at_rest(take(X, self.support_))
 
     @property
     def coef_(self) -> Array:
         """Weights of the columns, for the linear kernel."""
         if not isinstance(self.__dict__.get("kernel_"), Linear):
             raise AttributeError("coef_ exists after a fit with the linear kernel only")
-        d = self.n_features_in_
-        ends = sparse.vstack([sparse.eye_array(d), sparse.csr_array((1, d))], format="csr")
-        values = self._expansion(ends)  # at the unit vectors, and at the origin
-        weights = (values[:-1] - values[-1]).T
+        weights = weights_of(self._expansion, self.n_features_in_).T
         return np.asarray(weights[0] if len(weights) == 1 else weights)
 
     def _solver(self, problem: BoxQP | Many, least: float = 0.0) -> Solver:
@@ -178,6 +187,13 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             eager=any(map(self._is_eager, programmes_of(problem), duals_of(solution.value))),
         )
         return solution
+
+    def _keep_function(self, bare: Expansion, constants: Array, origin: Array | None) -> Array:
+        """Keep f of rows as they are given; return its constants."""
+        self._expansion, constants = as_given(bare, constants, origin)
+        strict = self.criterion != "gap"
+        self._judgement = counting_rounding(self._judgement, self._expansion, origin, strict)
+        return constants
 
     def _is_eager(self, problem: BoxQP, dual: Dual) -> bool:
         """Return whether rounding of values nears tol; a gap that is asked for is always judged.
@@ -263,74 +279,3 @@ def _with_options(solver: Solver, wishes: dict[str, Any]) -> Solver:
     if isinstance(solver, Each):
         return Each(_with_options(solver.solver, wishes))
     return replace(solver, **wishes)  # type: ignore[type-var]
-
-
-def check_cost(machine: Any) -> None:
-    """Require C to be a positive number, or one for each row; infinity allows no slack."""
-    C = machine.C
-    if is_real(C):
-        if not C > 0:
-            refuse(machine, "C", C, "be a positive number (infinity allows no slack)")
-        return
-    try:
-        costs = np.asarray(C, dtype=np.float64)
-    except (TypeError, ValueError, OverflowError):
-        costs = np.zeros(())
-    if (
-        isinstance(C, bool | str | bytes)
-        or costs.ndim != 1
-        or not (costs.size and (costs > 0).all())
-    ):
-        refuse(machine, "C", C, "be a positive number, or an array of one for each row")
-
-
-def refuse_squared_beside_nu(machine: Any, name: str) -> None:
-    """Refuse squared slack in the nu form, whose box bounds slack that counts as it is."""
-    if machine.nu is not None and getattr(machine, name) == "l2":
-        refuse(
-            machine,
-            name,
-            "l2",
-            f"be 'l1' beside nu={shortened(machine.nu)}: a share of rows outside is bounded by "
-            "slack that counts as it is. For squared slack set nu=None and choose C",
-        )
-
-
-def warn_unused_beside_nu(machine: Any, name: str) -> None:
-    """Warn that a parameter which was set has no effect: nu stands in its place."""
-    if machine.nu is None:
-        return
-    default = signature(type(machine)).parameters[name].default
-    value = getattr(machine, name)
-    if is_real(value) and value == default:
-        return
-    shown = shortened(value) if is_real(value) else "<array>"
-    warnings.warn(
-        f"{type(machine).__name__}: {name}={shown} has no effect beside nu={machine.nu}, which "
-        f"stands in its place. Set nu=None to use it, or leave {name} at {default}.",
-        UserWarning,
-        stacklevel=6,
-    )
-
-
-def costs_of(machine: Any, rows: DistinctRows, weights: Array) -> Array:
-    """Return the weight of the slack of each merged row: C times how often it counts."""
-    if is_real(machine.C):
-        with np.errstate(over="ignore"):
-            return _as_finite(float(machine.C) * rows.weight, np.isfinite(machine.C))
-    C = np.asarray(machine.C, dtype=np.float64)
-    if len(C) != len(weights):
-        refuse(machine, "C", machine.C, f"have one entry for each of the {len(weights)} rows")
-    with np.errstate(over="ignore", invalid="ignore"):  # infinity times no weight: not looked at
-        return _as_finite(rows.total(C * weights), np.isfinite(C).all())
-
-
-def _as_finite(costs: Array, finite: bool | np.bool_) -> Array:
-    """Return costs of a finite C as finite numbers: what overflowed is not the hard margin."""
-    return np.minimum(costs, np.finfo(float).max) if finite else np.asarray(costs)
-
-
-def amounts_of(machine: Any, weights: Array) -> Array:
-    """Return what copies of a row share its coefficient by: their weight, times their own C."""
-    C = np.asarray(machine.C, dtype=np.float64)
-    return weights * C if C.ndim and np.isfinite(C).all() else weights

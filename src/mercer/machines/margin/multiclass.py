@@ -283,8 +283,8 @@ def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> 
         blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
         return ByClass(blocks, np.zeros(len(coefs)))
     pairs = list(zip(scheme.parts(), coefs, strict=True))
-    if gram.factor is not None:
-        weights = [gram.factor[part.rows].T @ coef for part, coef in pairs]
+    if gram.placed is not None:
+        weights = [gram.placed[part.rows].T @ coef for part, coef in pairs]
         return RKHSFunction(gram, None, np.column_stack(weights)).expand()
     full = np.zeros((gram.shape[0], len(coefs)))
     for i, (part, coef) in enumerate(pairs):

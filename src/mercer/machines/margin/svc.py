@@ -33,15 +33,15 @@ from mercer.machines.base.targets import (
     refuse_targets,
 )
 from mercer.machines.margin.boxes import HingeBox, NuBox, SquaredHingeBox, TwoClassBox
-from mercer.machines.margin.folds import fold_order
-from mercer.machines.margin.margin_machine import (
-    MarginMachine,
+from mercer.machines.margin.costs import (
     amounts_of,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
+from mercer.machines.margin.folds import fold_order
+from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.multiclass import (
     Programmes,
     Scheme,
@@ -226,14 +226,15 @@ class SVC(ClassifierMixin, MarginMachine):
         self._scheme = scheme_of(self.multiclass, ends_of(codes[rows.first]))
         amount = rows.weight if self.nu is not None else costs_of(self, rows, weights)
         box = self._box(self._scheme, self.classes_, rows.weight, amount)
-        gram = self._gram(X, rows)
+        origin = self._origin(X, rows)
+        gram = self._gram(X, rows, origin)
         question = Programmes(self._scheme.parts(), box)
         solution = self._answer(gram, question)
         if solution.status is Status.NO_MARGIN:
             raise ValueError(f"SVC: {solution.status.value}")
         duals = [box.decision(dual) for dual in parts_of(solution.value)]
         shares = weights if self.nu is not None else amounts_of(self, weights)
-        self._keep(X, codes, rows.spread(self._table(gram, duals), shares))
+        self._keep(X, codes, rows.spread(self._table(gram, duals, origin), shares))
         self._calibration = self._calibrated(gram, rows, question, duals)
         support = len(self.support_) / len(y) if self.nu is None else 0.0
         warn_of_similarity(self, gram, X, support)
@@ -393,12 +394,13 @@ class SVC(ClassifierMixin, MarginMachine):
             return NuBox(amount, float(self.nu))
         return {"l1": HingeBox, "l2": SquaredHingeBox}[self.slack](amount)
 
-    def _table(self, gram: Gram, duals: list[Dual]) -> Array:
+    def _table(self, gram: Gram, duals: list[Dual], origin: Array | None) -> Array:
         """Keep the decision functions; return the coefficients of merged rows side by side."""
         coefs = [dual.coef for dual in duals]
         offsets = np.array([float(dual.intercept) for dual in duals])
         table = self._scheme.collect(coefs)
-        self._expansion = expand(gram, self._scheme, coefs, table).plus(offsets)
+        bare = expand(gram, self._scheme, coefs, table)
+        offsets = self._keep_function(bare, offsets, origin)
         self.intercept_ = float(offsets[0]) if self._binary() else offsets
         return table
 

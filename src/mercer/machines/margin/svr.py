@@ -18,14 +18,14 @@ from mercer.machines.base.parameters import check_choice, check_optional_share, 
 from mercer.machines.base.sharing import Fold, FoldPath, KnownRegressor, SharedMatrix, Sharing
 from mercer.machines.base.similarity import warn_of_similarity
 from mercer.machines.base.targets import check_weights
-from mercer.machines.margin.margin_machine import (
-    MarginMachine,
+from mercer.machines.margin.costs import (
     amounts_of,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
     warn_unused_beside_nu,
 )
+from mercer.machines.margin.margin_machine import MarginMachine
 from mercer.machines.margin.zones import Zones, zones
 from mercer.problems import Dual, MarginPath, PathSetting
 from mercer.problems.margin import svm
@@ -170,11 +170,13 @@ class SVR(RegressorMixin, MarginMachine):
         rows = self._merged(X, y, weights)
         self._use_kernel(self._resolved(X, rows), X, weights, self._column_names())
         costs = costs_of(self, rows, weights)
-        gram = self._gram(X, rows)
+        origin = self._origin(X, rows)
+        gram = self._gram(X, rows, origin)
         solution = self._answer(gram, self._question(y[rows.first], costs, self.epsilon))
         dual = self._function(solution.value)
-        self.intercept_ = float(dual.intercept)
-        self._expansion = gram.expand(dual.coef).plus(np.array([self.intercept_]))
+        constant = np.array([float(dual.intercept)])
+        constant = self._keep_function(gram.expand(dual.coef), constant, origin)
+        self.intercept_ = float(constant[0])
         self._keep_support(X, rows.spread(dual.coef, amounts_of(self, weights)))
         warn_of_similarity(self, gram, X)
         return self

@@ -27,6 +27,12 @@ from mercer.kernels.features import feature_map
 from mercer.machines.base.approximate import approximation_of
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
+from mercer.machines.base.inputs.origin import (
+    as_given,
+    counting_rounding,
+    far_origin,
+    less_origin,
+)
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.offered import offered_if
 from mercer.machines.base.parameters import (
@@ -211,7 +217,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         counted = weights if by_class is None else weights * by_class[codes]
         names = self._column_names()
         self._use_kernel(kernel_of(self.kernel, X, weights, names), X, weights, names)
-        gram = self._gram(X, rows)
+        origin = far_origin(self.kernel_, X, rows) if self.bias else None
+        moved = less_origin(X, origin)
+        gram = self._gram(moved, rows)
         question = partial(
             SmoothRisk,
             codes=codes[rows],
@@ -231,7 +239,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self._judgement = lazy_certificate(
             gram, question, solution.value, certify, counted[rows], float(self.penalty)
         )
-        self._keep(X, rows, gram, solution.value)
+        self._keep(moved, rows, gram, solution.value, origin)
         self._seen = float(counted.sum())
         warn_of_similarity(self, gram, X)
         return self
@@ -387,18 +395,20 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         make = partial(make_gram, self.kernel_, X, need, names=names, copies=3)
         if len(rows) == X.shape[0] and not self._is_precomputed():
             made = make()
-            if made.factor is not None:  # only looked at in `fit`, so the rows as they are
+            if made.placed is not None:  # only looked at in `fit`, so the rows as they are
                 return refuse_extremes(type(self).__name__, made, self.kernel_)
         return refuse_extremes(type(self).__name__, make(rows=rows), self.kernel_, rows)
 
-    def _keep(self, X: Points, rows: Array, gram: Gram, value: Coefficients) -> None:
+    def _keep(
+        self, X: Points, rows: Array, gram: Gram, value: Coefficients, origin: Array | None
+    ) -> None:
         self.__dict__.pop("_walk", None)
         self._weights = value.weights
         f = RKHSFunction(gram, value.coef, value.weights)
-        self._expansion = f.expand().plus(value.intercept)
+        self._expansion, self.intercept_ = as_given(f.expand(), value.intercept, origin)
+        self._judgement = counting_rounding(self._judgement, self._expansion, origin)
         if not f.is_primal and isinstance(self.kernel_, Linear):
             self._weights = np.asarray(X[rows].T @ value.coef, dtype=np.float64)
-        self.intercept_ = value.intercept
         self.dual_coef_ = np.zeros((X.shape[0], value.coef.shape[1]))
         self.dual_coef_[rows] = value.coef
 

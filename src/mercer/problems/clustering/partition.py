@@ -8,7 +8,6 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from mercer.array_types import Array
-from mercer.backends.blas import one_blas_thread
 from mercer.gram import (
     CachedGram,
     DenseGram,
@@ -24,12 +23,10 @@ from mercer.gram import (
 from mercer.gram.transformed.centered import CenteredFeatures, about
 from mercer.points import is_sparse, to_dense
 from mercer.resources import within_budget
-from mercer.row_chunks import chunked, slices
+from mercer.row_chunks import chunked
 
 _ROUNDING = 1e-12  # of the trace
 _FULL = 0.5  # share of nonzeros from which sparse features are written out
-_FEW_CLUSTERS = 32  # up to which zeros are as soon multiplied as walked past
-_TOGETHER = 8192  # points whose features are added up at a time
 _MEAN_ROWS = 1000  # whose mean is as far from that of all as 3 % of the scatter: no digit is lost
 _FAR = 1e-4  # share of the trace that is scatter: below, sparse features are written out, too
 
@@ -90,21 +87,23 @@ class Partition:
 
     def feature_sums(self, labels: Array) -> Array:
         """Return Z'S F, the weighted sum of the features of each cluster: (k, D)."""
-        n, F = len(labels), self.gram.factor
-        if is_sparse(F) or self.count > _FEW_CLUSTERS:
-            Z = csr_array((self.weights, labels, np.arange(n + 1)), shape=(n, self.count))
-            return np.asarray(to_dense(Z.T.tocsr() @ F))
+        F, labels = self.gram.factor, labels.astype(np.int32)
 
         def chunk(rows: slice) -> Array:
-            sums = np.zeros((self.count, F.shape[1]))
-            for part in slices(rows.start, rows.stop, _TOGETHER):
-                shares = np.zeros((part.stop - part.start, self.count))
-                shares[np.arange(len(shares)), labels[part]] = self.weights[part]
-                sums += shares.T @ F[part]
-            return sums
+            Z = self._indicator_of(rows, labels)
+            # by rows of F in their order where these are dense
+            return np.asarray(to_dense((Z.T.tocsr() if is_sparse(F) else Z.T) @ F[rows]))
 
-        with one_blas_thread():
-            return np.asarray(sum(chunked(chunk, n), start=np.zeros((self.count, F.shape[1]))))
+        n = len(labels)
+        if is_sparse(F):
+            return chunk(slice(0, n))
+        return np.asarray(sum(chunked(chunk, n), start=np.zeros((self.count, F.shape[1]))))
+
+    def _indicator_of(self, rows: slice, labels: Array) -> csr_array:
+        """Return S Z of some points, sparse."""
+        ends = np.arange(rows.stop - rows.start + 1, dtype=np.int32)
+        entries = (self.weights[rows], labels[rows], ends)
+        return csr_array(entries, shape=(len(ends) - 1, self.count))
 
     def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:
         """Return m_c'phi(z) of every cluster, for new points; by the `feature_sums` if known."""
@@ -167,7 +166,7 @@ def about_the_mean(gram: Gram, weights: Array) -> Gram:
         heights = np.cumsum(weights)
         few = np.searchsorted(heights, heights[-1] * (np.arange(_MEAN_ROWS) + 0.5) / _MEAN_ROWS)
         return about(gram, gram.sampled(few).mean(axis=0))
-    if not is_sparse(gram.written):
+    if not is_sparse(gram.placed):
         return centered(gram, weights)
     n, d = gram.factor.shape
     full = gram.factor.nnz >= _FULL * n * d

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.approximation import ApproximateKernel, Approximation
+from mercer.card_rows import passing_fits
 from mercer.kernels import Linear
 from mercer.machines.base.approximate import approximation_of, used_kernel
 from mercer.machines.base.inputs import new_rows, training_rows_alone
@@ -21,9 +22,9 @@ from mercer.machines.base.machine import is_precomputed, kernel_of
 from mercer.selection.running.identity import digest
 from mercer.selection.running.rows import take_rows
 from mercer.selection.running.task import Point, Task
-from mercer.selection.sharing.base import Group, Stop, Stopped
+from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
-from mercer.selection.sharing.pipeline import NotShareable, SharedSteps
+from mercer.selection.sharing.pipeline import NotShareable, SharedSteps, stacked
 from mercer.selection.sharing.share import register
 
 
@@ -40,6 +41,10 @@ class SharedFeatures(SharedSteps):
         The other parameters of each point, by position.
     """
 
+    def _judged(self, task: Task, stop: Stop) -> dict[tuple[int, int], Judged]:
+        with passing_fits():
+            return super()._judged(task, stop)
+
     def _transformed(self, fold: int, stop: Stop) -> Task:
         """Return the task of the linear kernel on features of rows learnt from and judged by."""
         if stop():
@@ -54,13 +59,13 @@ class SharedFeatures(SharedSteps):
         found = used_kernel(machine, kernel, rows, learnt, names).kernel
         if not isinstance(found, ApproximateKernel):
             raise NotShareable("the kernel is zero on the rows")
-        others = new_rows(machine, take_rows(self.task.X, test), False)
+        others = new_rows(machine, take_rows(self.task.X, test), False, stay=True)
         order = np.concatenate([train, test])
         places = np.arange(len(order))
         return replace(
             self.task,
             machine=clone(self.pipeline).set_params(kernel=Linear(), approximation=None),
-            X=np.concatenate([found.phi(rows), found.phi(others)]),
+            X=stacked(found.phi.placed(rows), found.phi.placed(others)),
             y=None if self.task.y is None else take_rows(self.task.y, order),
             weights=None if weights is None else weights[order],
             splits=((places[: len(train)], places[len(train) :]),),

@@ -17,8 +17,9 @@ from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils import get_tags
 
+from mercer.card_rows import CardRows
 from mercer.data.table import Table
-from mercer.points import is_sparse
+from mercer.points import is_sparse, to_host
 from mercer.resources import call_threads, memory_budget
 from mercer.selection.running.identity import digest
 from mercer.selection.running.rows import Rows, count_rows, take_rows
@@ -93,7 +94,7 @@ class SharedSteps(Group):
             learnt = steps.fit_transform(rows, y)
         if self.task.train_scores and not _same(learnt, steps.transform(rows)):
             raise NotShareable("steps transform rows they were fitted to in another way")
-        X = _stacked(learnt, steps.transform(given.test(test, train)))
+        X = stacked(learnt, steps.transform(given.test(test, train)))
         order = np.concatenate([train, test])
         places = np.arange(len(order))
         return replace(
@@ -146,12 +147,14 @@ def is_shareable(pipeline: Pipeline) -> bool:
     )
 
 
-def _stacked(upper: Any, lower: Any) -> Any:
+def stacked(upper: Any, lower: Any) -> Any:
     """Put rows one below the other, keeping what they are."""
     if is_sparse(upper):
         return sparse.vstack([upper, lower], format="csr")
-    if isinstance(upper, np.ndarray):
-        return np.concatenate([upper, lower])
+    if isinstance(upper, CardRows) and isinstance(lower, CardRows):
+        return upper.below(lower)
+    if isinstance(upper, np.ndarray | CardRows):  # of two places: here
+        return np.concatenate([to_host(upper), to_host(lower)])
     if isinstance(upper, list):
         return [*upper, *lower]
     if isinstance(upper, Table):

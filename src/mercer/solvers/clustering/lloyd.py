@@ -84,7 +84,7 @@ class Lloyd(Solver):
         return Groups(starts, k, problem.weights, diagonal, self.max_iter, self.refine)
 
     def _on_sample(self, problem: Partition, watch: Watch) -> Array | None:
-        """Return one start, the best end of all of them on a sample; None where rows are few."""
+        """Return the means of the best end of all starts on a sample; None where rows are few."""
         if not (self.seeding.on_samples and is_sampled(problem)):
             return None
         sample = draw_sample(problem, np.random.default_rng(self.random_state))
@@ -92,8 +92,8 @@ class Lloyd(Solver):
             return None
         with one_blas_thread():  # thin products, many of them
             groups = self._groups(sample, self._starting_labels(sample, watch, None))
-        labels = best_on_sample(problem, sample, groups, watch.tick)
-        return None if labels is None else labels[None, :]
+        means = best_on_sample(sample, groups, watch.tick)
+        return None if means is None else means[None, :]
 
     def _starting_labels(self, problem: Partition, watch: Watch, start: Any) -> Array:
         """Return as many starts as there is time for, at least one."""
@@ -111,7 +111,7 @@ class Lloyd(Solver):
 def _answers(gram: Gram, groups: Groups, poll: Poll) -> list[GroupAnswer]:
     """Work in the space of features, on a stored K, or by products alone."""
     if isinstance(gram, FactoredGram):
-        return choose_backend().features(gram.factor, None).partition(groups, poll)
+        return choose_backend().features(gram.placed, None).partition(groups, poll)
     if isinstance(gram, DenseGram | PrecomputedGram):
         return gram.stored.partition(groups, poll)
     return partition(_Asked(gram), groups, poll)

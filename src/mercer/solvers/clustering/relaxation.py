@@ -9,12 +9,13 @@ eigenvalues.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram, Gram, centered, exact, scaled
+from mercer.gram import FactoredGram, Gram, Source, centered, exact, scaled
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.problems import Eigenproblem, Modes, Partition
 from mercer.solvers.base import Watch
@@ -58,6 +59,29 @@ def relaxed(problem: Partition, labels: Array) -> Relaxation:
         # a residual r moves an eigenvalue by no more than r
         bound -= float(np.maximum(values, 0.0).sum()) + _ACCURACY * len(values) * abs(values[0])
     return Relaxation(max(float(bound), 0.0), problem.objective(labels))
+
+
+@dataclass(frozen=True, eq=False)
+class LaterRelaxation:
+    """A bound to be computed when someone asks: of the kernel and its rows, not of a stored matrix.
+
+    Attributes
+    ----------
+    given : Source or Gram
+        The kernel and the rows; a Gram where it is the data itself.
+    question : callable
+        Returns the problem on a Gram.
+    labels : (n,) int array
+        The partition at hand.
+    """
+
+    given: Source | Gram
+    question: Callable[[Gram], Partition]
+    labels: Array
+
+    def compute(self) -> Relaxation:
+        """Evaluate the kernel in float64, and bound."""
+        return relaxed(self.question(exact(self.given)), self.labels)
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Features
+from mercer.gram.storage.factored import squared_lengths
 from mercer.points import is_sparse, to_dense
 
 _FEW = 2000  # rows that stand for all where only a size is asked
@@ -26,8 +27,8 @@ class LinearRows:
 
     Attributes
     ----------
-    factor : (N, d) array or CSR array
-        The features of all points.
+    factor : (N, d) array, CSR array or CardRows
+        The features of all points, where they lie.
     index : (n,) int array or None
         Which of them these rows are, repeats allowed; None for all in order.
     group : (n,) int array
@@ -70,10 +71,7 @@ class LinearRows:
     def _lengths(self) -> Array:
         few = np.arange(0, self.count, max(1, self.count // _FEW))
         some = self.factor[few if self.index is None else self.index[few]]
-        squares = (
-            some.multiply(some).sum(axis=1) if is_sparse(some) else np.square(some).sum(axis=1)
-        )
-        return np.sqrt(np.asarray(squares, dtype=np.float64).ravel())
+        return np.sqrt(squared_lengths(some))
 
     def take(self, which: Array) -> LinearRows:
         """Return some of the rows, side by side in memory if that is cheap enough."""

@@ -95,10 +95,11 @@ class FeatureProgramme:
         under, n = problem.unwrapped, len(problem.linear)
         assert isinstance(under.base, FactoredGram)
         group = np.zeros(n, dtype=np.int8) if problem.group is None else problem.group
-        F, index = under.base.factor, under.index
+        F, index = under.base.placed, under.index
         centre = np.zeros(F.shape[1])
         if len(problem.totals) and group.min(initial=0) >= 0 and not is_sparse(F):
-            centre = np.asarray(F[:: max(1, len(F) // _FEW)].mean(axis=0))  # any will do
+            some = F[:: max(1, len(F) // _FEW)]  # any will do
+            centre = np.asarray(some.mean(axis=0, dtype=np.float64))
         rows = LinearRows(F, index, group.astype(np.int8), len(problem.totals), centre)
         epsilons = np.array(problem.epsilons)
         shift = np.zeros(n) if under.shift is None else under.shift

@@ -37,6 +37,8 @@ _MOVED = 0.3  # of the equations, preconditioned: each round in float64 leaves t
 _SERVES = 0.1  # of the residual before: with less left, refinement needs no conjugate directions
 _ROUND = 1e-4  # of the residual at its start: where a round in float32 ends
 _LAST = 2e-5  # of it: where the last one may end, since a residual costs as much as ten steps
+_SURE = 10  # times the drift that was seen: what a round is believed to drift at most
+_LEAST_GOAL = 0.1  # of the tolerance: with less left beside the drift, the residual is looked at
 _WRITTEN = 4  # times the features: what work with all of them at once takes
 _HELD = 1.2  # times the rows b: what holding them takes
 
@@ -217,7 +219,7 @@ class _Descent:
         ended = self._refine(precondition, sizes) if is_whole else None
         if ended is not None:
             return ended
-        before = np.inf
+        before, drift, expected = np.inf, np.inf, right
         for _ in range(_RESTARTS):
             R, worst = self._look_in_time(precondition, sizes)
             if R is None:
@@ -228,14 +230,26 @@ class _Descent:
                 return Status.SOLVED
             if worst > 0.5 * before:
                 return Status.INACCURATE
+            # Products were off by this share of where their round began. What float64 itself gets
+            # wrong of W is not seen by this, and far less than what float32 does.
+            if np.isfinite(before) and self.system.is_rough:
+                off = R - expected
+                drift = float((_sizes(off, precondition(off)) / sizes).max(initial=0.0)) / before
             before = worst
-            goal = 0.5 * self.solver.tol
-            if self.system.is_rough and goal < _LAST * worst:  # more would be lost again
-                goal = max(goal, _ROUND * worst)
-            ended = self._descend(R, sizes, goal, precondition)
-            if ended is not Status.SOLVED:
+            unseen = _SURE * drift * worst
+            ended, expected, reached = self._descend(
+                R, sizes, self._goal(worst, unseen), precondition
+            )
+            if ended is not Status.SOLVED or reached + unseen <= self.solver.tol:
                 return ended
         return Status.INACCURATE
+
+    def _goal(self, worst: float, unseen: float) -> float:
+        """Return where a round ends: far enough that no look is needed after it, where it can."""
+        tol = self.solver.tol
+        if self.system.is_rough and 0.5 * tol < _LAST * worst:  # more would be lost again
+            return max(0.5 * tol, _ROUND * worst)
+        return min(0.5 * tol, tol - unseen) if unseen <= (1 - _LEAST_GOAL) * tol else 0.5 * tol
 
     def _look_in_time(
         self, precondition: Preconditioner, sizes: Array
@@ -274,8 +288,11 @@ class _Descent:
             self.W = np.zeros_like(self.W)
         return None
 
-    def _descend(self, R: Array, sizes: Array, goal: float, precondition: Preconditioner) -> Status:
-        W, ended = self.W.copy(), Status.TIME_LIMIT
+    def _descend(
+        self, R: Array, sizes: Array, goal: float, precondition: Preconditioner
+    ) -> tuple[Status, Array, float]:
+        """Take steps; return how they ended, and the residual as they have it, with its size."""
+        W, ended, worst = self.W.copy(), Status.TIME_LIMIT, np.inf
         with self.watch.keeping():
             Z = precondition(R)
             P, rz = Z.copy(), np.einsum("ij,ij->j", R, Z)
@@ -301,7 +318,7 @@ class _Descent:
                 rz, before = np.einsum("ij,ij->j", R, Z), rz
                 P = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0) * P
         self.W = W
-        return ended
+        return ended, R, worst
 
 
 def _sizes(R: Array, Z: Array) -> Array:

@@ -8,6 +8,8 @@ for by the next.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy import linalg
 
@@ -21,6 +23,7 @@ from mercer.resources import within_budget
 from mercer.solvers.base import Watch
 from mercer.solvers.risk.preconditioned import NewtonSteps, Undo
 from mercer.solvers.risk.space import Element, FeatureSpace
+from mercer.solvers.weighted_gram import weighted_gram
 
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
@@ -63,7 +66,7 @@ class SampledHessian(NewtonSteps):
         in_range = FLOAT32_RANGE[0] < size**2 < FLOAT32_RANGE[1]
         serves = in_range and _SINGLE * trace < _ROUNDED * penalty
         fits = within_budget(4.0 * (F.size + 2 * len(self._rows) * d))
-        single = serves and fits
+        single = serves and fits and isinstance(F, np.ndarray)  # a card needs no such help
         self._quick: Array | None = _in_float32(F) if single else None
         self._sample = (F if self._quick is None else self._quick)[self._rows]
         self._undo: Undo | None = None
@@ -120,12 +123,7 @@ class SampledHessian(NewtonSteps):
         sizes = np.maximum(sizes, 0.0) / total if total > 0 else np.zeros_like(sizes)
         h = self._shares * own[self._rows]
         S = np.zeros((d + 1, d + 1))
-        height = max(_LEAST, int(_WORK / d**2))
-        for first in range(0, len(h), height):
-            check()
-            part = slice(first, first + height)
-            A = G[part] * np.sqrt(h[part]).astype(G.dtype)[:, None]
-            S[:d, :d] += A.T @ A  # of one array with itself: half the work
+        S[:d, :d] = _squared(G, h)
         if problem.bias:
             S[d, :d] = S[:d, d] = h @ G
             S[d, d] = h.sum()
@@ -142,6 +140,20 @@ class SampledHessian(NewtonSteps):
             return right[:-1], right[-1] if problem.bias else np.zeros_like(b)
 
         return undo
+
+
+def _squared(G: Any, h: Array) -> Array:
+    """Return G' diag(h) G, in the type of an array G, between looks at the clock."""
+    if not isinstance(G, np.ndarray):
+        return weighted_gram(G, h)
+    d = G.shape[1]
+    total, height = np.zeros((d, d)), max(_LEAST, int(_WORK / d**2))
+    for first in range(0, len(h), height):
+        check()
+        part = slice(first, first + height)
+        A = G[part] * np.sqrt(h[part]).astype(G.dtype)[:, None]
+        total += A.T @ A  # of one array with itself: half the work
+    return total
 
 
 def _in_float32(F: Array) -> Array:

@@ -17,8 +17,10 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.lapack import interruptible
+from mercer.card_rows import CardRows
 from mercer.deadline import row_slices
 from mercer.gram import FactoredGram, Gram, exact
+from mercer.gram.storage.factored import squared_lengths
 from mercer.points import is_sparse
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
@@ -192,8 +194,8 @@ class FeatureSpace(Space):
 
     Attributes
     ----------
-    F : (n, D) array or sparse array
-        The features, from their mean.
+    F : (n, D) array, sparse array or CardRows
+        The features, from their mean, where they lie.
     middle : (D,) array or None
         That mean.
     """
@@ -205,22 +207,19 @@ class FeatureSpace(Space):
             share = problem.weights / problem.weights.sum()
             middle = share @ features
             if middle @ middle > _NEAR * float(share @ diagonal):
-                self.F, self.middle = np.empty(features.shape), middle
-                diagonal = np.empty(len(features))
-                for part in row_slices(*features.shape):
-                    np.subtract(features[part], middle, out=self.F[part])
-                    diagonal[part] = np.einsum("ij,ij->i", self.F[part], self.F[part])
+                self.F, self.middle = _from_origin(features, middle), middle
+                diagonal = squared_lengths(self.F)
         super().__init__(problem, diagonal)
 
     def scored(self, coef: Array) -> Array:
         """Multiply; function after function in memory, since losses add up over functions."""
-        if is_sparse(self.F):
+        if not isinstance(self.F, np.ndarray):
             return np.asfortranarray(self.F @ coef)
         return np.asarray((coef.T @ self.F.T).T)
 
     def lift(self, weighted_slopes: Array) -> Array:
         """Pull on the weights; of several functions by blocks of rows, which stay in the cache."""
-        if is_sparse(self.F) or weighted_slopes.shape[1] == 1:
+        if not isinstance(self.F, np.ndarray) or weighted_slopes.shape[1] == 1:
             return np.asarray(self.F.T @ weighted_slopes)
         total = np.zeros((weighted_slopes.shape[1], self.F.shape[1]))
         for first in range(0, len(self.F), _ROWS):
@@ -329,7 +328,7 @@ def space_of(problem: SmoothRisk) -> Space:
     """Return the features where there are any, else the rows."""
     gram = problem.gram
     if isinstance(gram, FactoredGram):
-        return FeatureSpace(problem, gram.factor, gram.diag())
+        return FeatureSpace(problem, gram.placed, gram.diag())
     return RowSpace(problem)
 
 
@@ -337,10 +336,20 @@ def factored_space(problem: SmoothRisk) -> tuple[FeatureSpace, bool]:
     """Return features for any stored K, its Cholesky factor; and whether K is semidefinite."""
     gram = problem.gram
     if isinstance(gram, FactoredGram):
-        return FeatureSpace(problem, gram.factor, gram.diag()), True
+        return FeatureSpace(problem, gram.placed, gram.diag()), True
     factor, semidefinite = _factor(gram)
     kind = TriangularSpace if semidefinite else FeatureSpace
     return kind(problem, factor, gram.diag()), semidefinite
+
+
+def _from_origin(features: Any, origin: Array) -> Any:
+    """Return dense features less an origin, where they lie."""
+    if isinstance(features, CardRows):
+        return features.from_origin(origin)
+    moved = np.empty(features.shape)
+    for part in row_slices(*features.shape):
+        np.subtract(features[part], origin, out=moved[part])
+    return moved
 
 
 def _from_the_mean(problem: SmoothRisk) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
+from mercer.backends.long_arrays import Operator
 from mercer.resources import memory_budget
 from mercer.solvers.base import Status, Watch
 from mercer.solvers.spectral.eigh import below_everything
@@ -65,7 +66,7 @@ def block_width(count: int) -> int:
 
 
 def largest_pairs(
-    apply: Apply,
+    apply: Apply | Operator,
     n: int,
     count: int,
     *,
@@ -82,8 +83,8 @@ def largest_pairs(
 
     Parameters
     ----------
-    apply : callable
-        Returns A V in float64 for V (n, b).
+    apply : callable or Operator
+        Returns A V in float64 for V (n, b); an `Operator` where these may lie on a card.
     n : int
         Size of A.
     count : int
@@ -112,6 +113,7 @@ def largest_pairs(
     Ritz
         The pairs, largest first, and how it ended.
     """
+    operator = apply if isinstance(apply, Operator) else Operator(apply)
     watch = Watch() if watch is None else watch
     width = block_width(count) if block is None else max(2, block)  # one shows no copies
     outside = n - (0 if known is None else known.shape[1])
@@ -119,9 +121,9 @@ def largest_pairs(
     first = _starting_block(random_state, n, width, start)
     width = first.shape[1]
     if 3 * (count + width) > outside:
-        return _all_at_once(apply, n, count, known)
+        return _all_at_once(operator, n, count, known)
     longest = _longest(n, count, width, outside)
-    basis = Basis(apply, n, longest + 2 * width, known)
+    basis = Basis(operator, n, longest + 2 * width, known)
     basis.begin(first)
     return _BlockLanczosRun(basis, count, width, (tol, noise), longest).run(max_iter, watch)
 
@@ -247,9 +249,9 @@ def _starting_block(seed: int, n: int, width: int, start: Array | None) -> Array
     return block if start is None else np.hstack([start, block])
 
 
-def _all_at_once(apply: Apply, n: int, count: int, known: Array | None) -> Ritz:
+def _all_at_once(operator: Operator, n: int, count: int, known: Array | None) -> Ritz:
     """Decompose the whole matrix, when that is hardly larger than a basis would be."""
-    A = np.asarray(apply(np.eye(n)), dtype=np.float64)
+    A = np.asarray(operator.here().apply(np.eye(n)), dtype=np.float64)
     A = (A + A.T) / 2
     deflated = A if known is None else below_everything(A, known)
     values, vectors = np.linalg.eigh(deflated)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
 from mercer.backends.blas import one_blas_thread
+from mercer.backends.long_arrays import LongArrays, Operator
 
 _LOST = 1e-13  # of the operator's size: what is left of a direction that lay inside the basis
 _SKEW = 1e-6  # ratio of extreme pivots below which Cholesky of W'W is not trusted
@@ -24,22 +24,22 @@ class Basis:
 
     Parameters
     ----------
-    apply : callable
-        The operator A.
+    operator : Operator
+        A; the basis lies where its products are made.
     n, most : int
         Length and largest number of vectors.
     known : (n, c) array, optional
         Orthonormal vectors that everything else stays orthogonal to.
     """
 
-    def __init__(
-        self, apply: Callable[[Array], Array], n: int, most: int, known: Array | None = None
-    ) -> None:
-        self._apply, self._n = apply, n
+    def __init__(self, operator: Operator, n: int, most: int, known: Array | None = None) -> None:
         self._fixed = 0 if known is None else known.shape[1]
-        self._Q = choose_backend().empty(self._fixed + most, n)
+        if not operator.arrays.has_room(8.0 * (self._fixed + most) * n):
+            operator = operator.here()
+        self._apply, self._long, self._n = operator.apply, operator.arrays, n
+        self._Q = self._long.empty(self._fixed + most, n)
         if known is not None:
-            self._Q[: self._fixed] = known.T
+            self._Q[: self._fixed] = self._long.put(known.T)
         self._T = np.zeros((most, most))
         self.size = 0  # vectors that A was applied to
         self._waiting = 0  # orthonormal vectors after those: the next block
@@ -53,7 +53,7 @@ class Basis:
         with one_blas_thread():
             W = np.array(block, dtype=np.float64)
             W /= np.maximum(np.linalg.norm(W, axis=0), np.finfo(float).tiny)
-            U, _, lost = self._orthonormal(W, None)
+            U, _, lost = self._orthonormal(self._long.put(W), None)
             self._append(self._replaced(U, lost))
 
     @property
@@ -64,13 +64,13 @@ class Basis:
     @property
     def vectors(self) -> Array:
         """The basis as columns, without the block that waits: (n, size)."""
-        return np.asarray(self._Q[self._fixed : self._fixed + self.size].T)
+        return self._long.get(self._Q[self._fixed : self._fixed + self.size]).T
 
     def extend(self) -> None:
         """Multiply the waiting block, project, and orthonormalise what is left."""
         first, b = self.size, self._waiting
         rows = slice(self._fixed + first, self._fixed + first + b)
-        W = np.array(self._apply(np.ascontiguousarray(self._Q[rows].T)), dtype=np.float64)
+        W = self._long.put(self._apply(self._long.turned(self._Q[rows])))
         self.size, self._waiting = first + b, 0
         with one_blas_thread():
             H = np.zeros((self._fixed + self.size, b))
@@ -85,13 +85,14 @@ class Basis:
             self._append(self._replaced(U, lost))
         self.closed = self.closed or bool(lost)
 
-    def _scale(self, W: Array) -> None:
-        self.norm = max(self.norm, float(np.sqrt(np.einsum("ij,ij->j", W, W).max(initial=0.0))))
+    def _scale(self, W: Any) -> None:
+        squares = self._long.squared_lengths(W)
+        self.norm = max(self.norm, float(np.sqrt(squares.max(initial=0.0))))
 
     def add_random(self, width: int) -> None:
         """Widen the waiting block by random directions: copies that hid may lie along them."""
         with one_blas_thread():
-            self._append(self._random(width))
+            self._append(self._random(width, None))
 
     def ritz(self, k: int) -> tuple[Array, Array, Array]:
         """Return the k largest Ritz values, their coordinates, and residual norms."""
@@ -117,11 +118,13 @@ class Basis:
 
     def lift(self, Y: Array) -> Array:
         """Return the long vectors of coordinates: (n, k)."""
-        return np.ascontiguousarray((Y.T @ self._Q[self._fixed : self._fixed + self.size]).T)
+        Q = self._Q[self._fixed : self._fixed + self.size]
+        return np.ascontiguousarray(self._long.get(self._long.put(Y).T @ Q).T)
 
     def project(self, V: Array) -> Array:
         """Return coordinates of long vectors in the basis: (size, k)."""
-        return np.asarray(self._Q[self._fixed : self._fixed + self.size] @ V)
+        Q = self._Q[self._fixed : self._fixed + self.size]
+        return self._long.get(Q @ self._long.put(V))
 
     def restart(self, keep: int) -> None:
         """Shrink to the best Ritz vectors and the waiting block.
@@ -130,8 +133,8 @@ class Basis:
         """
         values, Y = self._decomposed(min(keep, self.size))
         end = self._fixed + self.size
-        kept, waiting = Y.T @ self._Q[self._fixed : end], self._waiting
-        following = self._Q[end : end + waiting].copy()
+        kept, waiting = self._long.put(Y).T @ self._Q[self._fixed : end], self._waiting
+        following = self._long.put(self._Q[end : end + waiting])
         middle = self._fixed + len(kept)
         self._Q[self._fixed : middle], self._Q[middle : middle + waiting] = kept, following
         self._T[:] = 0.0
@@ -139,69 +142,69 @@ class Basis:
         self.size = len(kept)
         self._coupling = self._coupling[:, :0]
 
-    def _append(self, U: Array) -> None:
+    def _append(self, U: Any) -> None:
         at = self._fixed + self.size + self._waiting
         self._Q[at : at + U.shape[1]] = U.T
         self._waiting += U.shape[1]
 
-    def _orthonormal(self, W: Array, H: Array | None) -> tuple[Array, Array, list[int]]:
+    def _orthonormal(self, W: Any, H: Array | None) -> tuple[Any, Array, list[int]]:
         """Orthonormalise W against the basis and itself: W = Q H + U R; H is added to.
 
         Twice each: what one step leaves of its own rounding the other one takes. Gives the columns
         of U that are only rounding, too; rows of R are zero there.
         """
         W -= self._taken(W, H, None)
-        U, R, lost = _unit(W, _LOST * self.norm)
+        U, R, lost = _unit(W, _LOST * self.norm, self._long)
         U -= self._taken(U, H, R)
-        again, S, _ = _unit(U, 0.0)
+        again, S, _ = _unit(U, 0.0, self._long)
         return again, S @ R, lost
 
-    def _taken(self, W: Array, H: Array | None, R: Array | None) -> Array:
+    def _taken(self, W: Any, H: Array | None, R: Array | None) -> Any:
         Q = self._Q[: self._fixed + self.size + self._waiting]
         C = Q @ W
         if H is not None:
-            H += C if R is None else C @ R
-        return np.asarray((C.T @ Q).T)
+            H += self._long.get(C) if R is None else self._long.get(C) @ R
+        return (C.T @ Q).T
 
-    def _replaced(self, U: Array, lost: list[int]) -> Array:
+    def _replaced(self, U: Any, lost: list[int]) -> Any:
         """Put random directions where a direction was lost."""
         if lost:
-            others = np.delete(U, lost, axis=1)
-            U[:, lost] = self._random(len(lost), others)
+            others = np.delete(self._long.get(U), lost, axis=1)
+            U[:, lost] = self._random(len(lost), self._long.put(others))
         return U
 
-    def _random(self, count: int, others: Array | None = None) -> Array:
+    def _random(self, count: int, others: Any) -> Any:
         self._seed += 1
         rng = np.random.default_rng([self._seed, self.size])
-        W = rng.standard_normal((self._n, count)) / np.sqrt(self._n)
+        W = self._long.put(rng.standard_normal((self._n, count)) / np.sqrt(self._n))
         for _ in range(2):
             W -= self._taken(W, None, None)
             if others is not None:
                 W -= others @ (others.T @ W)
-            W = np.linalg.qr(W)[0]
-        return np.asarray(W)
+            W = self._long.put(np.linalg.qr(self._long.get(W))[0])
+        return W
 
 
-def _unit(W: Array, least: float) -> tuple[Array, Array, list[int]]:
+def _unit(W: Any, least: float, arrays: LongArrays) -> tuple[Any, Array, list[int]]:
     """Factor W = U R with orthonormal columns; columns below `least` are lost (zero in R).
 
     Cholesky of W'W is ten times faster than Householder steps, and good enough when taken twice,
     unless columns are nearly dependent.
     """
     with np.errstate(invalid="ignore", over="ignore"):
-        G = W.T @ W
+        G = arrays.get(W.T @ W)
     try:
         R = linalg.cholesky(G, check_finite=False)
         pivots = R.diagonal()
         if pivots.min() > max(_SKEW * pivots.max(), 1e3 * least, _SQUARED):
             inverse = linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
-            return W @ inverse, R, []
+            return W @ arrays.put(inverse), R, []
     except linalg.LinAlgError:
         pass
     if not np.isfinite(G).all():
-        return np.zeros_like(W), np.full_like(G, np.nan), []
-    Q, R = np.linalg.qr(W)
+        return arrays.put(np.zeros(tuple(W.shape))), np.full_like(G, np.nan), []
+    Q, R = np.linalg.qr(arrays.get(W))
     left, sigma, right = np.linalg.svd(R)
     lost = np.flatnonzero(sigma <= least).tolist()
     sigma[lost] = 0.0
-    return Q @ left, sigma[:, None] * right, lost
+    return arrays.put(Q @ left), sigma[:, None] * right, lost

@@ -80,7 +80,7 @@ class Lanczos(Solver):
         self, problem: Eigenproblem, gram: Gram, tol: float, watch: Watch, start: Array | None
     ) -> Ritz:
         return largest_pairs(
-            gram.__matmul__,
+            gram.operator(),
             gram.shape[0],
             problem.count,
             tol=tol,

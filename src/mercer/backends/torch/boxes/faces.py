@@ -186,7 +186,8 @@ def _lowest(
         back &= releases
         changes = int((over | under | back).sum())
         if not changes:
-            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, b + step))
+            inside = torch.clamp(b + step, face.low, face.high)  # a sum may round past an edge
+            inside = torch.where(held > 0, face.high, torch.where(held < 0, face.low, inside))
             return inside, factors
         if factors == 1 and changes > before[0]:
             return None, factors
@@ -210,14 +211,16 @@ def _solved(
     L, info = torch.linalg.cholesky_ex(some)
     if int(info):
         return None
+    owed = face.sums.T @ step
+    if bool(((owed != 0) & ~has).any()):  # all of a sum are held, and no one is left to pay
+        return None
     right = (face.g - A @ step)[inside]
     solved = torch.cholesky_solve(torch.cat([right[:, None], sums], 1), L)
-    missing = torch.where(has, -(face.sums.T @ step), 0.0)
     corner = sums.T @ solved[:, 1:] + torch.diag((~has).double())
-    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] - missing)
+    r, failed = torch.linalg.solve_ex(corner, sums.T @ solved[:, 0] + owed)
     mine = solved[:, 0] - solved[:, 1:] @ r
     # an almost singular K leaves the sums inexact
-    mine += sums @ ((missing - sums.T @ mine) / sums.sum(dim=0).clamp(min=1.0))
+    mine += sums @ ((-owed - sums.T @ mine) / sums.sum(dim=0).clamp(min=1.0))
     step = step.index_copy(0, inside, mine)
     if int(failed) or not bool(step.isfinite().all()):
         return None

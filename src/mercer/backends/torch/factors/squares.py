@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
 from functools import singledispatch
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -24,6 +26,9 @@ Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
 _TINY = float(np.finfo(float).tiny)
 _STRIP = 2048  # rows of a square at a time: high enough for full speed
+_LATE = 1e-3  # of the penalty: what may be lost where points are mixed after their products
+_POWERS, _SURE = 4, 2.0  # steps of the power method, and what its result is multiplied by
+_MIXED = 4  # squares: before and after they are mixed, and what solving takes
 
 
 class Squares(ABC):
@@ -32,6 +37,27 @@ class Squares(ABC):
     @abstractmethod
     def add(self, G: Tensor) -> None:
         """Add the points of G (features, points)."""
+
+    def add_mixed(self, points: Iterator[Tensor], count: int, penalty: float) -> bool:
+        """Add L^-1 B B' L'^-1 for blocks B (landmarks, points), mixed after they are multiplied.
+
+        Half the work of mixing every block, where it keeps the digits that the penalty asks for.
+
+        Parameters
+        ----------
+        points : iterator of tensors
+            Blocks of values at landmarks, weighed, their mean taken off.
+        count : int
+            How many points they are.
+        penalty : float
+            What is added to the sum.
+
+        Returns
+        -------
+        bool
+            Whether they were added.
+        """
+        return False
 
     @abstractmethod
     def factor(self, penalty: float) -> Factor:
@@ -63,12 +89,27 @@ def squares(factor: Factor, mean: Tensor | None, weight: float, device: Device) 
 
 
 class _Dense(Squares):
-    def __init__(self, matrix: Tensor, device: Device) -> None:
-        self._matrix, self._device = matrix, device
+    def __init__(self, matrix: Tensor, landmarks: DeviceFactor, device: Device) -> None:
+        self._matrix, self._landmarks, self._device = matrix, landmarks, device
 
     def add(self, G: Tensor) -> None:
-        for part in parts(len(G), _STRIP):  # on and below the diagonal, all that a factor reads
-            self._matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
+        _add_square(self._matrix, G)
+
+    def add_mixed(self, points: Iterator[Tensor], count: int, penalty: float) -> bool:
+        half, m = self._landmarks.half, len(self._matrix)
+        if not self._device.has_room(_MIXED * 8.0 * m * m):
+            return False
+        first = next(points)
+        largest = float(first.square().sum(dim=1).amax()) * count / first.shape[1]
+        # sums of products are off by their rounding, and this by what L^-1 makes of it
+        if not _EPS * largest * _inverse_size(self._landmarks, self._device) < _LATE * penalty:
+            return False
+        raw = torch.zeros_like(self._matrix)
+        for B in chain([first], points):
+            _add_square(raw, B)
+        raw = half(raw.tril_().add_(raw.tril(-1).T))
+        self._matrix += half(raw.T)
+        return True
 
     def factor(self, penalty: float) -> Factor:
         matrix = self._matrix
@@ -93,9 +134,27 @@ class _Dense(Squares):
 def _(factor: DeviceFactor, mean: Tensor | None, weight: float, device: Device) -> Squares:
     L = factor.tensor
     G = (L - (L.mean(dim=0) if mean is None else mean)) * weight**0.5
-    total = _Dense(torch.zeros_like(G), device)
+    total = _Dense(torch.zeros_like(G), factor, device)
     total.add(G.T)
     return total
+
+
+def _add_square(matrix: Tensor, G: Tensor) -> None:
+    """Add G G' on and below the diagonal, all that a factor reads."""
+    for part in parts(len(G), _STRIP):
+        matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
+
+
+def _inverse_size(factor: DeviceFactor, device: Device) -> float:
+    """Estimate the norm of (L L')^-1 by the power method, and double it."""
+    start = np.random.default_rng(0).standard_normal((len(factor.tensor), 1))
+    v, size = device.put(start), 0.0
+    for _ in range(_POWERS):
+        v = factor.half(factor.half(v / torch.linalg.vector_norm(v)), transposed=True)
+        size = float(torch.linalg.vector_norm(v))
+        if not 0 < size < math.inf:
+            return math.inf
+    return _SURE * size
 
 
 # --- triangles -----------------------------------------------------------------------------------

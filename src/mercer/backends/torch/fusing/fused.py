@@ -141,7 +141,7 @@ class FusedPairs:
     @cached_property
     def _closest(self) -> Any:
         """What searches squared distances by one product; None for other formulas."""
-        from mercer.backends.torch.fusing.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.closest import MOST, Closest  # noqa: PLC0415  imports Triton
 
         (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
         plain = not (others or self._program.ops) and isinstance(kind, SqDist)

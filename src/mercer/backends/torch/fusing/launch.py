@@ -14,6 +14,7 @@ from triton.runtime.errors import OutOfResources
 
 from mercer import deadline
 from mercer.backends.lowering.program import Program
+from mercer.backends.torch.fusing.nearest.buckets import Buckets
 from mercer.backends.torch.fusing.reductions import Reduction
 from mercer.backends.torch.fusing.source import Kernel, write_kernel
 from mercer.backends.torch.fusing.tiling import HELD, STEP, Way
@@ -52,6 +53,7 @@ _TILES = {
     Way.COLUMNS: (Tile(16, 512, 4, 2, 128), Tile(16, 256, 4, 2), Tile(16, 128, 4, 1)),
 }
 _MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
+SMALLEST_TILE = Tile(16, 128, 4, 2)  # features one by one, and three tiles of scores
 _SHALLOW = 128  # depth of products up to which small tiles, several on a processor, are faster
 _SHALLOW_TILE = Tile(64, 64, 4, 3)
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
@@ -146,6 +148,18 @@ def find_nearest(
     return _with_room(ways, 1, device, by)
 
 
+def keep_smallest(
+    program: Program, arguments: list[Any], ways: Ways, rows: int, buckets: Buckets
+) -> tuple[Tensor, Tensor]:
+    """Return the two smallest entries of each bucket of columns, and the least that is dropped."""
+    scores, dropped = buckets.empty(rows, arguments[0].device)
+    outputs = (scores, dropped, buckets.width)
+    sizes = (rows, buckets.padded, 0, buckets.stride, buckets.mask, *outputs)
+    grid = (triton.cdiv(rows, SMALLEST_TILE.height), buckets.parts)
+    _launch(program, arguments, ways, Reduction.SMALLEST, sizes, SMALLEST_TILE, 1, grid)
+    return scores, dropped
+
+
 def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T:
     """Return what a launch makes, by the first tile that the card has room for.
 
@@ -200,10 +214,11 @@ def _launch(
     sizes: tuple[Any, ...],
     tile: Tile,
     wide: int,
+    grid: tuple[int, int] | None = None,
 ) -> None:
     kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
     n, m, _, span = sizes[:4]
-    grid = (triton.cdiv(n, tile.height), triton.cdiv(m, span))
+    grid = grid or (triton.cdiv(n, tile.height), triton.cdiv(m, span))
     with torch.cuda.device_of(arguments[0]):  # Triton launches on the current one
         compiled(kernel.text)[grid](
             *sizes,

@@ -142,17 +142,18 @@ def prepare(
     Products are those of upper halves alone if `halves` are asked for.
     """
     scale = _scale(operands)
-    x = _side(operands.rows.block(rows), way, scale, left=True, halves=halves)
+    x = side_of(operands.rows.block(rows), way, scale, left=True, halves=halves)
     if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
         y = x
     else:
-        y = _side(operands.columns.block(columns), way, scale, left=False, halves=halves)
+        y = side_of(operands.columns.block(columns), way, scale, left=False, halves=halves)
     depth = int(x.rows.shape[1])
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
     return Leaf(way, depth, x, y, doubled / scale**2, 0 if halves else operands.rows.shape[1])
 
 
-def _side(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) -> Side:
+def side_of(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) -> Side:
+    """Write float64 rows as kernels read them, products of them times a scale."""
     squares = padded(block.square().sum(dim=1).to(torch.float32))
     if way is Way.COLUMNS:
         rows = padded(block.to(torch.float32))

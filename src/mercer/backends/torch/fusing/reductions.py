@@ -1,4 +1,4 @@
-"""What becomes of tiles, as lines of a Triton kernel: products, rows, nearest columns."""
+"""What becomes of tiles, as lines of a Triton kernel: products, rows, nearest and near columns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,31 @@ class Reduction(Enum):
     MATRIX = "matrix"  # times several columns, by tensor cores
     ROWS = "rows"  # written out
     NEAREST = "nearest"  # the smallest entry of each row, and its number
+    SMALLEST = "smallest"  # the two smallest entries of each bucket of columns
 
+
+FAR = 3e38  # the score of no column: finite, since its last bits are replaced
+# Of each lane the two smallest scores are kept, the number of the step in their last bits, and of
+# the others the smallest of all lanes. What is undefined or infinite is dropped.
+TWO_OF_EACH: Steps = (
+    [
+        *(f"{name} = tl.full((BM, BN), {FAR}, tl.float32)" for name in ("best", "second", "third")),
+        "step = tl.program_id(1) * 0",
+    ],
+    [
+        "score = (score.to(tl.int32, bitcast=True) & kept | step).to(tl.float32, bitcast=True)",
+        "step += 1",
+        "after = tl.maximum(best, score)",
+        "best = tl.minimum(best, score)",
+        "third = tl.minimum(third, tl.maximum(second, after))",
+        "second = tl.minimum(second, after)",
+    ],
+    [
+        "tl.store(out, best, mask=here[:, None])",
+        "tl.store(out + BN, second, mask=here[:, None])",
+        "tl.store(dropped, tl.min(third, axis=1), mask=here)",
+    ],
+)
 
 # Lines before the walk over columns, in it, and after.
 _OUTPUT = "(tl.program_id(1).to(tl.int64) * n + rows - first)"
@@ -58,7 +82,20 @@ _REDUCTIONS: dict[Reduction, Steps] = {
             f"tl.store(NUMBERS + {_OUTPUT}, number, mask=rows - first < n)",
         ],
     ),
+    Reduction.SMALLEST: (
+        ["kept = V", *TWO_OF_EACH[0]],
+        ["score = r0", *TWO_OF_EACH[1]],
+        [
+            "here = rows - first < n",
+            "lane = 2 * tl.program_id(1) * BN + across",
+            "out = OUT + (rows - first)[:, None] * width + lane[None, :]",
+            "dropped = NUMBERS + (rows - first) * tl.num_programs(1) + tl.program_id(1)",
+            *TWO_OF_EACH[2],
+        ],
+    ),
 }
+# How a program walks over columns: those of its part one after the other, or tiles dealt out.
+_WALK, _DEALT = "range(begin, end, BN)", "range(tl.program_id(1) * BN, m, span)"
 
 # Where features are compared one by one there are no registers for a second tile of sums, and work
 # enough between two tiles for what threads add up together.
@@ -74,3 +111,8 @@ def lines_of(reduction: Reduction, ways: Sequence[Way]) -> Steps:
     if reduction is Reduction.VECTOR and Way.COLUMNS in ways:
         return _BY_TILE
     return _REDUCTIONS[reduction]
+
+
+def walk_of(reduction: Reduction) -> str:
+    """Return where the tiles of a program start."""
+    return _DEALT if reduction is Reduction.SMALLEST else _WALK

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 from mercer.backends.lowering.program import Code, Op, Program
 from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS
-from mercer.backends.torch.fusing.reductions import Reduction, lines_of
+from mercer.backends.torch.fusing.reductions import Reduction, lines_of, walk_of
 from mercer.backends.torch.fusing.tiling import BAND, HELD, STEP, UNROLLED, Way, pieces
 from mercer.expression import (
     SqDist,
@@ -97,7 +97,7 @@ def write_kernel(
         "    end = tl.minimum(begin + span, m)",
         f"    across = {_across(ways)}",
         *(f"    {line}" for line in [*head, *before]),
-        "    for start in range(begin, end, BN):",
+        f"    for start in {walk_of(reduction)}:",
         "        columns = (start + across).to(tl.int64)",
         *(f"        {line}" for line in [*tiles, *inside]),
         *(f"    {line}" for line in after),

@@ -8,8 +8,9 @@ and a squared distance is unit^2 |k - k'|^2. With 128 taken off, k fits 8 bits w
 tensor cores add up products of these in 32-bit integers, twice as fast as those of 16-bit numbers:
 every digit of |k - k'|^2 is right, since it is at most d 255^2 < 2^31. What is lost is the rounding
 of x itself: how far it is from low + unit * k is looked at for every entry, and may be a unit in
-the last place of the largest (float32; a few of float64). So distances have as many digits as the
-rows. MNIST over 255: relative errors of 3e-16, and of 2e-8 where rows are float32.
+the last place of the largest (float32; a few of float64), or of what rows span where that is less.
+So distances have as many digits as the rows. MNIST over 255: relative errors of 3e-16, and of 2e-8
+where rows are float32.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ _LOOKED_AT = 64  # rows that tell of most tables that they are no images
 _DEPTH = 16  # 8-bit numbers: what tensor cores want rows to begin at
 _ROWS = 32  # more than there are: the library takes 17 at least, and multiples of 8
 _DEEPEST = 1 << 15  # features: of more, squared distances may pass 2^31
+_SQUARABLE = (1e-140, 1e140)  # spans: squares of their units, and sums of these, keep all digits
 
 
 class WholeNumbers(NamedTuple):
@@ -81,35 +83,35 @@ def whole_numbers(X: Tensor) -> WholeNumbers | None:
     >>> whole_numbers(torch.tensor([[0.0, 1.0], [0.2, 0.3333]], dtype=torch.float64)) is None
     True
     """
-    if not X.numel() or X.shape[1] > _DEEPEST:
+    if not X.numel() or X.shape[1] > _DEEPEST or not X.is_floating_point():
         return None
     low, high = (float(end) for end in torch.stack(X.aminmax()).tolist())
-    if not math.isfinite(high - low):
-        return None
-    for span, steps in _scales(low, high):
-        if _levels(X[:_LOOKED_AT], low, span, steps) is not None:
-            k = _levels(X, low, span, steps)
+    rounding = max(torch.finfo(X.dtype).eps, _ROUNDINGS * torch.finfo(torch.float64).eps)
+    # entries far from zero that span little would pass as whatever they are rounded to
+    allowed = rounding * min(high - low, max(abs(low), abs(high)))
+    for span, steps in _scales(high - low):
+        if _levels(X[:_LOOKED_AT], low, span, steps, allowed) is not None:
+            k = _levels(X, low, span, steps, allowed)
             return None if k is None else _padded(k, span / steps)
     return None
 
 
-def _scales(low: float, high: float) -> list[tuple[float, int]]:
+def _scales(span: float) -> list[tuple[float, int]]:
     """Return what so many levels may span: all entries, or a power of two for each level."""
-    span = high - low
-    if not span > 0:
+    if span == 0:
         return [(1.0, 1)]  # all rows are equal
+    if not _SQUARABLE[0] < span < _SQUARABLE[1]:
+        return []
     mantissa, exponent = math.frexp(span / _LEVELS)
     return [(span, _LEVELS), (math.ldexp(1.0, exponent - (mantissa == 0.5)), 1)]
 
 
-def _levels(X: Tensor, low: float, span: float, steps: int) -> Tensor | None:
-    """Return the level of each entry less 128, if every one is at a level."""
+def _levels(X: Tensor, low: float, span: float, steps: int, allowed: float) -> Tensor | None:
+    """Return the level of each entry less 128, if every one is at a level but for its rounding."""
     above = X.double() - low
     k = (above * (steps / span)).round_()
     # what a division left, as it is made, so that nothing is added to it
     off = (k * span).div_(steps).sub_(above).abs_().amax()
-    rounding = max(torch.finfo(X.dtype).eps, _ROUNDINGS * torch.finfo(torch.float64).eps)
-    allowed = rounding * float(X.abs().amax())
     return (k - _MIDDLE).to(torch.int8) if bool(off <= allowed) else None
 
 

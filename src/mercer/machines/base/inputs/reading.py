@@ -195,8 +195,11 @@ def _training_sequences(machine: Any, X: Any, y: Any, **target: Any) -> tuple[Po
     return rows, y
 
 
-def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
-    """Check rows to predict for against what the machine was fitted to."""
+def new_rows(machine: Any, X: Any, precomputed: bool, *, stay: bool = False) -> Points:
+    """Check rows to predict for against what the machine was fitted to.
+
+    Those that `stay` are sent where rows of a fit are, for more than one answer.
+    """
     sequences, name = is_sequence_data(X), type(machine).__name__
     if sequences == hasattr(machine, "n_features_in_"):
         fitted, got = "strings or lists of tokens", "rows of numbers"
@@ -209,6 +212,7 @@ def new_rows(machine: Any, X: Any, precomputed: bool) -> Points:
         _refuse_wrong_rectangle(machine, X)
     accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
     rows: Points = read_rows(machine, X, fitting=False, **accept)
+    rows = choose_backend().placed(rows) if stay else rows
     refuse_nonfinite(machine, rows)
     return rows
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.points import is_sparse
+from mercer.row_chunks import chunked
 
 _SPREAD = 1e8  # ratio of column scales beyond which one column drowns the others in float64
 
@@ -126,8 +127,14 @@ def _largest(X: Points) -> Array:
         largest = np.zeros(X.shape[1], dtype=X.dtype)
         np.maximum.at(largest, X.indices, np.abs(X.data))
         return largest
-    # not the maximum of abs(X), which would copy X
-    return np.asarray(np.maximum(X.max(axis=0), -X.min(axis=0)))
+    if not isinstance(X, np.ndarray):
+        return np.asarray(np.maximum(X.max(axis=0), -X.min(axis=0)))
+
+    def chunk(rows: slice) -> Array:
+        part = X[rows]  # not the maximum of abs(X), which would copy X
+        return np.asarray(np.maximum(part.max(axis=0), -part.min(axis=0)))
+
+    return np.asarray(np.max(chunked(chunk, len(X)), axis=0))
 
 
 def refuse_overflown(machine: Any, evaluate: Callable[[], Array]) -> Array:

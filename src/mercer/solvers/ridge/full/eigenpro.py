@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends import choose_backend
 from mercer.gram import Gram
 from mercer.problems import LinearSystem
 from mercer.resources import square_side
@@ -85,7 +85,7 @@ class EigenPro(Solver):
         root = np.sqrt(penalty / shift)
         drawn = np.sort(rng.choice(n, size, replace=False))
         A = square_part(gram, drawn) * np.outer(root[drawn], root[drawn])
-        values, vectors = interruptible(np.linalg.eigh, A / size)
+        values, vectors = choose_backend().eigh(A / size)
         taken = max(1, int(_TAKEN * size)) if self.rank is None else self.rank
         first = max(len(values) - taken, 1)
         floor = penalty / n

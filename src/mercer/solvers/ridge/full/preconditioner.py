@@ -8,123 +8,117 @@ B = D alone the iterations to a given held-out error are several times as many.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.long_arrays import HERE, LongArrays
+from mercer.backends.stored import Factor
 from mercer.deadline import check
 from mercer.gram import Gram, PartialFactor
-from mercer.solvers.ridge.full.products import square_part
+from mercer.solvers.ridge.full.products import stored_part
 
 _WORK = 1e10  # operations between two chances to hear Ctrl-C
 _CANCELLED = 1e6  # times P^-1 v: sums in float32 whose difference still has a digit
 _LARGE = 1 << 22  # entries of W: beyond, no cache holds them, and reading takes the time
-_CACHED = 1 << 18  # entries of W that are read at a time, so that two columns read them once
+_COPIES = 3  # of F on a card: it, W, and what W is made of
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
     """Rows near one another and the Cholesky factor of what F leaves among them."""
 
-    index: Array
-    factor: Array
-
-    def solve(self, V: Array) -> Array:
-        """Return the inverse times V."""
-        # the upper factor of a matrix by columns: LAPACK takes it without a copy
-        return np.asarray(linalg.cho_solve((self.factor.T, False), V, check_finite=False))
+    index: Any
+    factor: Factor
 
 
 @dataclass(frozen=True, eq=False)
 class Preconditioner:
-    """v -> (F F' + B)^-1 v = B^-1 v - W W'v.
+    """v -> (F F' + B)^-1 v = B^-1 v - W W'v, held and applied where products with K are made.
 
     Attributes
     ----------
+    arrays : LongArrays
+        Where.
     shift : (n, 1) array
         D.
     blocks : list of Block
         Of B; none where that is D.
-    low : (n, r) array
+    low : (n, r) array or None
         W, in float32 where its products are differences of numbers not too large for that: all of
         it is read in every step.
     """
 
-    shift: Array
+    arrays: LongArrays
+    shift: Any
     blocks: list[Block]
-    low: Array
+    low: Any = None
 
     @classmethod
     def of(cls, gram: Gram, rough: PartialFactor, shift: Array, size: int) -> Preconditioner:
         """Build P for K + diag(shift), with blocks of up to `size` rows; 0 and 1 for none."""
-        blocks = _blocks(gram, rough.factor, shift, size) if size > 1 else []
-        plain = cls(shift[:, None], blocks, np.empty((len(shift), 0)))
-        return cls(plain.shift, blocks, _low(plain, rough.factor))
+        arrays, F = gram.operator().arrays, rough.factor
+        if not arrays.has_room(8.0 * len(shift) * (_COPIES * F.shape[1] + size)):
+            arrays = HERE
+        blocks = _blocks(gram, F, shift, size, arrays) if size > 1 else []
+        plain = cls(arrays, arrays.put(shift[:, None]), blocks)
+        return replace(plain, low=_low(plain, F))
 
     def __call__(self, V: Array) -> Array:
         """Multiply by the inverse of P."""
-        if self.blocks:
-            out = np.empty_like(V)
-            for block in self.blocks:
-                out[block.index] = block.solve(V[block.index])
-        else:
-            out = V / self.shift
-        if self.low.shape[1]:
-            self._take_off(V, out)
+        V = self.arrays.put(V)
+        out = self.without_low(V)
+        if self.low is not None:
+            self.arrays.take_off(self.low, V, out)
+        return self.arrays.get(out)
+
+    def without_low(self, V: Any) -> Any:
+        """Return B^-1 V, for an array that lies there."""
+        if not self.blocks:
+            return V / self.shift
+        out = self.arrays.empty(*V.shape)
+        for block in self.blocks:
+            out[block.index] = block.factor.solve_there(V[block.index])
         return out
 
-    def _take_off(self, V: Array, out: Array) -> None:
-        """Subtract W W'V."""
-        W = self.low
-        step = max(1, _CACHED // W.shape[1])
-        parts = [slice(first, first + step) for first in range(0, len(W), step)]
-        V = V.astype(W.dtype, copy=False)
-        inner = np.zeros((W.shape[1], V.shape[1]))
-        for part in parts:
-            inner += W[part].T @ V[part]
-        inner = inner.astype(W.dtype, copy=False)
-        for part in parts:
-            out[part] -= W[part] @ inner
 
-
-def _low(plain: Preconditioner, F: Array) -> Array:
-    """Return W with W W' = B^-1 F (I + F'B^-1 F)^-1 F'B^-1."""
-    n, rank = F.shape
-    low, inner = np.empty((n, rank)), np.empty((rank, rank))
+def _low(plain: Preconditioner, F: Array) -> Any:
+    """Return W with W W' = B^-1 F (I + F'B^-1 F)^-1 F'B^-1; None where there is none."""
+    arrays, (n, rank) = plain.arrays, F.shape
+    there, low, inner = arrays.lent(F), arrays.empty(n, rank), np.empty((rank, rank))
     step = max(1, int(_WORK / max(1, n * rank)))
     for first in range(0, rank, step):
         check()
         columns = slice(first, first + step)
-        low[:, columns] = plain(F[:, columns])
-        inner[:, columns] = F.T @ low[:, columns]
+        low[:, columns] = plain.without_low(there[:, columns])
+        inner[:, columns] = arrays.get(there.T @ low[:, columns])
     inner = (inner + inner.T) / 2
     inner.flat[:: rank + 1] += 1.0
     largest = float(np.abs(inner).sum(axis=0).max(initial=0.0))  # no eigenvalue is larger
-    if rank == 0 or choose_backend().cholesky(inner) != 0:
-        return np.empty((n, 0))
+    factor = choose_backend().cholesky_factor(inner) if rank else None
+    if factor is None:
+        return None
+    factor = factor.here() if arrays is HERE else factor
     step = max(1, int(_WORK / max(1, rank * rank)))
     for first in range(0, n, step):
         check()
         rows = slice(first, first + step)
-        low[rows] = linalg.solve_triangular(
-            inner.T, low[rows].T, trans="T", lower=False, check_finite=False
-        ).T
-    return low.astype(np.float32) if low.size > _LARGE and largest < _CANCELLED else low
+        low[rows] = factor.half_there(low[rows].T).T
+    return arrays.rounded(low) if n * rank > _LARGE and largest < _CANCELLED else low
 
 
-def _blocks(gram: Gram, F: Array, shift: Array, size: int) -> list[Block]:
+def _blocks(gram: Gram, F: Array, shift: Array, size: int, arrays: LongArrays) -> list[Block]:
     found = []
     for index in near_rows(gram, size):
         check()
-        A = square_part(gram, index)
-        A -= F[index] @ F[index].T
-        A.flat[:: len(A) + 1] += shift[index]
-        if choose_backend().cholesky(A) != 0:
+        factor = stored_part(gram, index).cholesky(shift[index], less=(F[index], None))
+        if factor is None:
             return []  # F explains all of K but rounding: D serves as well
-        found.append(Block(index, A))
+        factor = factor.here() if arrays is HERE else factor
+        found.append(Block(arrays.numbers(index), factor))
     return found
 
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends import choose_backend
+from mercer.backends.stored import StoredMatrix
 from mercer.gram import Gram, LazyGram
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.resources import rows_at_once
@@ -63,6 +65,21 @@ def rows_product(gram: Gram, index: Array, V: Array, columns: Array | None = Non
         rows = gram.rows(index[part])
         product[part] = (rows if columns is None else rows[:, columns]) @ V
     return product
+
+
+def stored_part(gram: Gram, index: Array) -> StoredMatrix:
+    """Return K[index, index], held where the backend works with it.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    index : (m,) int array
+        Which rows and columns.
+    """
+    if isinstance(gram, LazyGram):
+        return gram.stored_part(index)
+    return choose_backend().stored(square_part(gram, index))
 
 
 def square_part(gram: Gram, index: Array) -> Array:

@@ -14,15 +14,13 @@ from math import sqrt
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
 from mercer.gram import Gram, PrecomputedGram, pivoted_cholesky
 from mercer.problems import LinearSystem
 from mercer.resources import square_side
 from mercer.solvers.base import Solution, Solver, Watch
-from mercer.solvers.ridge.full.products import rows_product, square_part
+from mercer.solvers.ridge.full.products import rows_product, square_part, stored_part
 from mercer.solvers.ridge.full.refinement import BlockSteps, Seen, needs_penalty, solve_by_blocks
 
 # The factor of a block takes b^3 / 3 operations, its residual n b evaluations of about twenty
@@ -32,6 +30,8 @@ _LEAST_BLOCK = 500  # rows: up to here calls cost more than what they do
 _COPIES = 3  # arrays of the size of a block's matrix
 _SHARE = 0.5  # of the memory budget, for them
 _POWERS = 10  # steps of the power method for the length of a step, as published
+_ADDED = float(np.finfo(np.float32).eps)  # of the diagonal of a block, at first
+_TINY = float(np.finfo(float).tiny)
 _SMALLEST = 1e-8  # of k(x, x): a penalty counts as no less, or acceleration would never let go
 
 
@@ -132,18 +132,15 @@ class _Projections(BlockSteps):
 
     def _solver(self, gram: Gram, rows: Array) -> Callable[[Array], Array]:
         """Return what solves, exactly or about, with the matrix of a block."""
-        A = square_part(gram, rows)
         shift = self.shift[rows]
-        if self.rank is not None and self.rank < len(A):
-            return _low_rank(A, shift, self.rank, self.rng)
-        A.flat[:: len(A) + 1] += shift
-        factor = A.copy()
-        added = np.finfo(np.float32).eps * float(A.diagonal().mean())
-        while choose_backend().cholesky(factor) != 0:  # entries in float32 of a singular matrix
-            factor = A.copy()
-            factor.flat[:: len(A) + 1] += added
-            added *= 10
-        return lambda v: linalg.cho_solve((factor.T, False), v, check_finite=False)
+        if self.rank is not None and self.rank < len(rows):
+            return _low_rank(square_part(gram, rows), shift, self.rank, self.rng)
+        K = stored_part(gram, rows)
+        factor, added = K.cholesky(shift), 0.0
+        while factor is None and added < np.inf:  # entries in float32 of a singular matrix
+            added = 10 * added or _ADDED * max(float((K.diagonal() + shift).mean()), _TINY)
+            factor = K.cholesky(shift + added)
+        return (lambda v: np.full_like(v, np.nan)) if factor is None else factor.solve
 
 
 def _low_rank(

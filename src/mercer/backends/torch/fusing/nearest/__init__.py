@@ -1,0 +1,1 @@
+"""Which columns are near to each row: the nearest one, or candidates for the k nearest."""

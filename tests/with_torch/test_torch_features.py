@@ -1,0 +1,208 @@
+"""Features that are made on a card stay there: fits, folds and certificates bring vectors only."""
+
+import pickle
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import mercer
+from mercer.approximation import Nystrom, RandomFeatures
+from mercer.gram import Need, make_gram
+from mercer.kernels import Gaussian, Linear
+from mercer.solvers import Status
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer import staging  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, device  # noqa: E402
+from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.features import TorchFeatures  # noqa: E402
+from mercer.card_rows import CardRows  # noqa: E402
+
+rng = np.random.default_rng(0)
+N, LANDMARKS = 3000, 40
+X = rng.standard_normal((N, 5))
+F = np.sin(X[:, 0]) + 0.5 * X[:, 1] + 0.6 * rng.standard_normal(N)
+LABELS = (F > 0).astype(int)
+THREE = np.argmax(X[:, :3] + 0.6 * rng.standard_normal((N, 3)), axis=1)
+TOO_LARGE = N * LANDMARKS * 8 // 4  # bytes; the features are four times as many
+UNIFORM = Nystrom(LANDMARKS, sampling="uniform")  # which looks at no row
+
+
+@pytest.fixture
+def travelled(monkeypatch):
+    """Let the CPU pass for a card; note the bytes of every array that would travel."""
+    sizes = []
+
+    def noting(verb):
+        def noted(tensor, *arguments):
+            sizes.append(tensor.nbytes)
+            return verb(tensor, *arguments)
+
+        return noted
+
+    monkeypatch.setattr(Device, "is_card", True)
+    monkeypatch.setattr(Device, "free", lambda self: 10**9)
+    monkeypatch.setattr(backend, "_SENT", 1)
+    monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
+    for name in ("send", "bring"):
+        verb = noting(getattr(staging, name))
+        for module in (staging, device):
+            monkeypatch.setattr(module, name, verb)
+    mercer.backends._try.cache_clear()  # backends are made once, and this one is another
+    with mercer.config(backend="torch", device="cpu"):
+        yield sizes
+    mercer.backends._try.cache_clear()
+
+
+def on_host():
+    return mercer.config(backend=None, device=None)
+
+
+MACHINES = {
+    "hinge": (mercer.SVC(C=1.0), LABELS),
+    "squared": (mercer.SVC(C=1.0, slack="l2"), LABELS),
+    "pairs": (mercer.SVC(C=1.0), THREE),
+    "rest": (mercer.SVC(C=1.0, multiclass="ovr"), THREE),
+    "tube": (mercer.SVR(C=1.0, epsilon=0.2), F),
+    "nu": (mercer.SVC(nu=0.5), LABELS),
+    "one class": (mercer.OneClassSVM(nu=0.2), None),
+}
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_features_of_a_fit_never_travel(travelled, name):
+    """The rows go there once; then vectors, and squares of the size of the landmarks."""
+    machine, y = MACHINES[name]
+    given = (X,) if y is None else (X, y)
+    machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
+    with on_host():
+        wanted = clone(machine).fit(*given)
+        judged = wanted.certificate_
+    machine.fit(*given)
+    found = machine.certificate_
+    assert machine.solution_.status is Status.SOLVED
+    assert found.ok and judged.ok
+    assert max(travelled[1:]) < TOO_LARGE and travelled[0] == X.nbytes
+    if name in ("hinge", "squared", "tube"):
+        objective = found.quantities.primal
+        np.testing.assert_allclose(objective, judged.quantities.primal, rtol=1e-5)
+    np.testing.assert_allclose(values(machine), values(wanted), atol=2e-3)
+    assert isinstance(machine.support_vectors_, np.ndarray)
+    assert pickle.loads(pickle.dumps(machine)).predict(X[:2]).shape == (2,)
+
+
+@pytest.mark.parametrize("frequencies", [False, True])
+@pytest.mark.parametrize("written_out", [5_000_000, 1])
+@pytest.mark.parametrize("y", [LABELS, THREE])
+def test_newton_steps_of_logistic_regression_bring_vectors(
+    travelled, monkeypatch, y, written_out, frequencies
+):
+    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", written_out)
+    approximation = RandomFeatures(LANDMARKS) if frequencies else UNIFORM
+    machine = mercer.LogisticRegression(Gaussian(2.0), penalty=1e-2, approximation=approximation)
+    with on_host():
+        wanted = clone(machine).fit(X, y)
+        judged = wanted.certificate_
+    machine.fit(X, y)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok and judged.ok
+    assert travelled[0] == X.nbytes
+    assert max(travelled[1:], key=but_for_the_stated_error) < TOO_LARGE
+    np.testing.assert_allclose(
+        machine.predict_proba(X[:99]), wanted.predict_proba(X[:99]), atol=1e-7
+    )
+    objective = machine.certificate_.quantities.objective
+    np.testing.assert_allclose(objective, judged.quantities.objective, rtol=1e-9)
+
+
+def test_cosines_and_sines_are_taken_there(travelled):
+    kernel = RandomFeatures(30).of(Gaussian(2.0).on([0, 2, 3]), X)
+    rows = CardRows(torch.from_numpy(X.astype(np.float32)))
+    there = kernel.phi.placed(rows)
+    assert isinstance(there, CardRows) and there.dtype == np.float64
+    np.testing.assert_allclose(there, kernel.phi(np.asarray(rows).astype(float)), atol=1e-13)
+    travelled.clear()
+    machine = mercer.SVC(Gaussian(2.0), approximation=RandomFeatures(LANDMARKS)).fit(X, LABELS)
+    assert machine.certificate_.ok
+    assert max(travelled[1:], key=but_for_the_stated_error) < TOO_LARGE
+
+
+def but_for_the_stated_error(size):
+    return 0 if size == 8 * 500**2 else size  # kernel values between 500 rows, whatever N is
+
+
+def values(machine):
+    return getattr(machine, "decision_function", machine.predict)(X[:99])
+
+
+@pytest.mark.parametrize("name", ["hinge", "tube"])
+def test_features_of_folds_never_travel(travelled, name):
+    """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it."""
+    machine, y = MACHINES[name]
+    machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
+    grid = {"kernel__scale": [1.0, 2.0], "C": [0.1, 1.0]}
+    with on_host():
+        wanted = mercer.tune(machine, X, y, grid=grid, cv=3)
+    found = mercer.tune(machine, X, y, grid=grid, cv=3)
+    assert sum(size > TOO_LARGE for size in travelled) == 0
+    assert found.best_params == wanted.best_params
+    scores = [[list(trial.test.values()) for trial in each.trials] for each in (found, wanted)]
+    np.testing.assert_allclose(*scores, atol=2e-3)
+
+
+def test_features_that_have_no_room_come_to_the_host(travelled, monkeypatch):
+    machine = mercer.SVC(Gaussian(2.0), approximation=Nystrom(LANDMARKS))
+    with on_host():
+        wanted = clone(machine).fit(X, LABELS)
+    monkeypatch.setattr(Device, "free", lambda self: N * LANDMARKS * 8)
+    machine.fit(X, LABELS)
+    assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+    np.testing.assert_allclose(values(machine), values(wanted), atol=2e-3)
+
+
+def test_a_gram_on_the_card_answers_as_one_here(travelled):
+    with on_host():
+        kernel = Nystrom(LANDMARKS).of(Gaussian(2.0), X)
+        here = make_gram(kernel, X, Need.BOX)
+    made = Nystrom(LANDMARKS).of(Gaussian(2.0), CardRows(torch.from_numpy(X)))
+    there = make_gram(made, CardRows(torch.from_numpy(X)), Need.BOX)
+    assert isinstance(there.placed, CardRows) and isinstance(there.factor, np.ndarray)
+    V, W, some = rng.standard_normal((N, 2)), rng.standard_normal((LANDMARKS, 2)), np.arange(7)
+    close = {"rtol": 0, "atol": 1e-9}
+    np.testing.assert_allclose(there.diag(), here.diag(), **close)
+    np.testing.assert_allclose(there @ V, here @ V, **close)
+    np.testing.assert_allclose(there.rows(some), here.rows(some), **close)
+    np.testing.assert_allclose(there.sampled(some) @ W, there.push(W)[some], **close)
+    np.testing.assert_allclose(there.pull(V), there.factor.T @ V, **close)
+    np.testing.assert_allclose(there.expand(V)(X[:9]), here.expand(V)(X[:9]), **close)
+    np.testing.assert_allclose(there.cross(X[:9]) @ V, here.cross(X[:9]) @ V, **close)
+    assert type(pickle.loads(pickle.dumps(there)).placed) is np.ndarray
+
+
+@pytest.mark.parametrize("index", [None, rng.integers(0, 300, 500)])
+def test_rows_that_lie_there_are_worked_with_by_number(travelled, index):
+    host = mercer.backends.choose_backend()._host
+    A, group = rng.standard_normal((300, 6)), rng.integers(-1, 2, 300 if index is None else 500)
+    there = TorchFeatures(CardRows(torch.from_numpy(A)), index, Device("cpu"), host)
+    B = A if index is None else A[index]
+    assert there.shape == B.shape
+    w, x, c = rng.standard_normal(6), rng.standard_normal(len(B)), rng.standard_normal(6)
+    E = np.hstack([B - c, group[:, None] == np.arange(2)])
+    h = rng.random(len(B))
+    np.testing.assert_allclose(there.matvec(w), B @ w, atol=1e-12)
+    np.testing.assert_allclose(there.rmatvec(x), B.T @ x, atol=1e-12)
+    np.testing.assert_allclose(there.multiply(x[:, None]), B @ (B.T @ x[:, None]), atol=1e-11)
+    np.testing.assert_allclose(
+        there.gram(h, c, group.astype(np.int8), 2), E.T @ (h[:, None] * E), atol=1e-11
+    )
+
+
+def test_linear_machines_work_on_the_rows_themselves(travelled):
+    machine = mercer.SVC(Linear(), C=0.1)
+    with on_host():
+        wanted = clone(machine).fit(X, LABELS)
+    machine.fit(X, LABELS)
+    assert machine.certificate_.ok
+    np.testing.assert_allclose(machine.coef_, wanted.coef_, atol=2e-3)
+    assert sum(size >= X.nbytes for size in travelled) == 1
