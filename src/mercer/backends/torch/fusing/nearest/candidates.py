@@ -33,7 +33,7 @@ _STEP, _STEP_STAGES = 64, 4  # features at a time, where rows are not held
 _EXPONENT = 8  # of the largest entry: far from both ends of 16-bit numbers
 _SUMS = 2.0**-22  # of |x| |y|, for each feature: rounding of sums on tensor cores, twice what it is
 _STEP_BITS = 10  # at most: as many steps as 16-bit products have bits to spare
-_SPLIT_BITS = 4  # the same where l is multiplied, too
+_SPLIT_BITS = 7  # the same where l is multiplied, too: with 4 no more rows of real sets are sure
 
 _SEARCH = """
 @triton.jit
@@ -178,9 +178,17 @@ def suits(count: int, columns: int, features: int) -> bool:
     return 0 < features <= DEPTH and buckets.suits(count, columns, _WIDTH)
 
 
-def splits(features: int) -> bool:
-    """Return whether rows of so many features can be searched as h + l."""
-    return 3 * features <= HELD
+def kinds_of_products(features: int) -> list[bool]:
+    """Return whether rows are multiplied as h + l, the quickest way first.
+
+    Examples
+    --------
+    >>> kinds_of_products(3), kinds_of_products(64), kinds_of_products(784)
+    ([True], [False, True], [False])
+    """
+    if 3 * features <= _LEAST_DEPTH:
+        return [True]  # h alone is no less work
+    return [False, True] if 3 * features <= HELD else [False]
 
 
 def _by_depth(depth: int) -> tuple[str, int, int]:

@@ -9,7 +9,7 @@ import torch
 from mercer.backends.torch.fusing.nearest import absolute, candidates
 from mercer.backends.torch.fusing.nearest.absolute import AbsoluteCandidates
 from mercer.backends.torch.fusing.nearest.buckets import Found
-from mercer.backends.torch.fusing.nearest.candidates import Candidates, splits
+from mercer.backends.torch.fusing.nearest.candidates import Candidates, kinds_of_products
 from mercer.expression import AbsDist, Expression, SqDist
 
 Tensor: TypeAlias = torch.Tensor
@@ -47,7 +47,5 @@ def searches(key: Expression, columns: Tensor, count: int) -> list[Search]:
     """
     if isinstance(key, AbsDist):
         return [AbsoluteCandidates(columns, count)]
-    coarse = Candidates(columns, count, split=False)
-    if not splits(columns.shape[1]):
-        return [coarse]
-    return [coarse, Candidates(columns, count, split=True)]
+    kinds = kinds_of_products(columns.shape[1])
+    return [Candidates(columns, count, split=split) for split in kinds]
