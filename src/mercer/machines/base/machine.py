@@ -19,7 +19,6 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.blocks.arrays import is_past_memory
 from mercer.blocks.base import RowBlocks
-from mercer.card_rows import at_rest
 from mercer.deadline import within
 from mercer.distributed.chunks import is_dask
 from mercer.foreign_arrays import answers_in_kind, call_in_kind, holds_foreign
@@ -38,6 +37,7 @@ from mercer.machines.base.inputs import (
     training_rows,
     training_rows_alone,
 )
+from mercer.machines.base.inputs.kept import at_rest
 from mercer.machines.base.other_names import Machine
 from mercer.machines.base.parameters import is_real, plain
 from mercer.machines.base.reuse import Store

@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.card_rows import at_rest
 from mercer.certificates import certify
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.extremes import refuse_extremes
@@ -19,6 +18,7 @@ from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
+from mercer.machines.base.inputs.kept import at_rest
 from mercer.machines.base.inputs.origin import (
     as_given,
     counting_rounding,
