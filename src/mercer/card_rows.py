@@ -283,18 +283,16 @@ class CardRows:
     def order_along(self, direction: Array) -> Array | None:
         """Return the order of rows by x'direction; None where two rows have the same."""
         keys = _torch().nan_to_num(self._keys(direction)).sort()
-        same = bool((keys.values[1:] == keys.values[:-1]).any())
-        return None if same else np.asarray(keys.indices.cpu().numpy())
+        return None if bool((keys.values.diff() == 0).any()) else _bring(keys.indices)
 
     def _keys(self, direction: Array) -> Any:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
         for part in self._parts():
-            products, width = self.tensor[part] * towards, self.shape[1]
-            while width > 1:
-                half = (width + 1) // 2
-                products[:, : width - half] += products[:, half:width]
-                width = half
-            keys.append(products[:, :1].sum(dim=1))
+            products = self.tensor[part] * towards
+            while (width := products.shape[1]) > 1:
+                products[:, : width // 2] += products[:, (width + 1) // 2 :]
+                products = products[:, : (width + 1) // 2]
+            keys.append(products.sum(dim=1))
         return _torch().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------
