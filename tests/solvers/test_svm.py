@@ -30,6 +30,7 @@ from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
 from mercer.solvers.choose import choose
 from mercer.solvers.margin import choose_set, divide, rounds
+from mercer.solvers.margin import newton as margin_newton
 from mercer.solvers.margin import set_engine as sets
 from mercer.solvers.margin.descent import Violation
 from mercer.solvers.margin.newton import newton
@@ -183,6 +184,27 @@ def test_newton_from_far_away_goes_down_or_gives_up():
             assert np.isfinite(found.b).all()
             assert (found.b >= problem.lower).all() and (found.b <= problem.upper).all()
             assert objective(problem, found.b) <= objective(problem, b) + 1e-9
+
+
+def test_newton_brings_a_variable_back_from_its_bound():
+    rng = np.random.default_rng(3)
+    X = rng.standard_normal((60, 2))
+    t = np.sin(2 * X[:, 0]) + 0.3 * rng.standard_normal(60)
+    problem = svm.svr(gaussian(X, 1.0), t, np.full(60, 5.0), 0.1)
+    best = solve(problem, SMO(tol=1e-10, criterion=Gap())).value.coef
+    inside = np.flatnonzero((np.abs(best) > 1e-6) & (np.abs(best) < 5 - 1e-6))
+    found = 0
+    for i in inside[best[inside] > 0]:
+        for j in inside[best[inside] < 0]:
+            b = best.copy()
+            missing = min(problem.upper[i] - b[i], b[j] - problem.lower[j])
+            b[[i, j]] += [missing, -missing]  # one of both is at its bound now
+            step = margin_newton._step(problem, b, problem.linear - problem.gram @ b)
+            if step is not None:
+                found += 1
+                assert (b * (b + step) >= 0).all()  # no side of zero changes within a step
+                assert objective(problem, b + step) < objective(problem, b)
+    assert found > 10  # one, where what is at a bound was taken across zero
 
 
 def hard_for_float32():
