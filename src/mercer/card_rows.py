@@ -285,20 +285,18 @@ class CardRows:
 
         def order() -> Array | None:
             keys = _torch().nan_to_num(self._keys(direction)).sort()
-            same = bool((keys.values[1:] == keys.values[:-1]).any())
-            return None if same else np.asarray(keys.indices.cpu().numpy())
+            return None if bool((keys.values.diff() == 0).any()) else _bring(keys.indices)
 
         return _there_or_here(order, lambda: None)
 
     def _keys(self, direction: Array) -> Any:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
         for part in self._parts():
-            products, width = self.tensor[part] * towards, self.shape[1]
-            while width > 1:
-                half = (width + 1) // 2
-                products[:, : width - half] += products[:, half:width]
-                width = half
-            keys.append(products[:, :1].sum(dim=1))
+            products = self.tensor[part] * towards
+            while (width := products.shape[1]) > 1:
+                products[:, : width // 2] += products[:, (width + 1) // 2 :]
+                products = products[:, : (width + 1) // 2]
+            keys.append(products.sum(dim=1))
         return _torch().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------

@@ -37,6 +37,7 @@ from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
 from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
+from mercer.backends.torch.symmetric.halves import product_by_halves
 from mercer.expression import Expression, SqDist
 from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
@@ -335,27 +336,14 @@ class TorchPairs(Pairs):
         n, m = self.shape
         if self._fused is not None and right.shape[1]:
             return self._fused.product(right)
-        out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         width = min(max(1, m), _WIDTH)
         if self._symmetric and self._type is torch.float64:
-            return self._by_halves(right, out, width, entries // width)
+            return product_by_halves(self.block, right, width, entries // width)
+        out = torch.zeros((n, right.shape[1]), dtype=torch.float64, device=right.device)
         with full_float32():
             for part in parts(n, entries // width):
                 for across in parts(m, width):
                     out[part] += self.block(part, across) @ right[across]
-        return out
-
-    def _by_halves(self, right: Tensor, out: Tensor, width: int, height: int) -> Tensor:
-        """Add K right to what is there: entries above the diagonal count for both sides of it."""
-        n = self.shape[0]
-        for part in parts(n, height):
-            for some in parts(n - part.start, width):
-                across = slice(part.start + some.start, part.start + some.stop)
-                block = self.block(part, across)
-                out[part] += block @ right[across]
-                beyond = slice(max(across.start, part.stop), across.stop)
-                if beyond.start < beyond.stop:
-                    out[beyond] += block[:, beyond.start - across.start :].T @ right[part]
         return out
 
     def nearest(self) -> Tensor:
