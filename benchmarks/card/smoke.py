@@ -69,7 +69,7 @@ def smoke(number: int) -> None:
             seconds=round(time.perf_counter() - begin, 2),
         )
     if number == 0:
-        for work in (neighbours, round_trips, pair_steps, factors):
+        for work in (neighbours, round_trips, sweeps, pair_steps, factors):
             begin = time.perf_counter()
             try:
                 found = work()
@@ -144,6 +144,20 @@ def round_trips() -> str:
         off = None if found is None else float((found[0] - exact).norm() / exact.norm())
         said.append(f"{m}: {'no room' if off is None else f'{off:.1e}'}")
     return "; ".join(said)
+
+
+def sweeps() -> str:
+    """Go there and back in float64, exponentials multiplied as they are made; tell the error."""
+    rng = np.random.default_rng(0)
+    X, V = rng.standard_normal((COLUMNS, 90)), rng.standard_normal((ROWS, 1))
+    v = torch.from_numpy(V).to(WHERE)
+    found, wanted = (
+        TorchPairs(GAUSSIAN, X, X[:ROWS], np.float64, CARD, fused=fused).sweep(
+            v, lambda part, values: values
+        )
+        for fused in (not SMALL, False)
+    )
+    return f"error {float((found - wanted).norm() / wanted.norm()):.1e}"
 
 
 def pair_steps() -> str:

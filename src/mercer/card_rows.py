@@ -271,19 +271,26 @@ class CardRows:
             return self.on_host().mean(axis=axis, dtype=dtype, **options)
         return self._totals / len(self)
 
-    def projected(self, direction: Array) -> Array:
+    def projected(self, direction: Array) -> Any:
         """Return x'direction in float64, the same to the last bit for equal rows.
 
         Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
         begins.
         """
-        return np.asarray(self._keys(direction).cpu().numpy())
+        return _there_or_here(
+            lambda: np.asarray(self._keys(direction).cpu().numpy()),
+            lambda: (self.on_host() * direction).sum(axis=1),
+        )
 
     def order_along(self, direction: Array) -> Array | None:
-        """Return the order of rows by x'direction; None where two rows have the same."""
-        keys = _torch().nan_to_num(self._keys(direction)).sort()
-        same = bool((keys.values[1:] == keys.values[:-1]).any())
-        return None if same else np.asarray(keys.indices.cpu().numpy())
+        """Return the order of rows by x'direction; None if two rows have the same, or no room."""
+
+        def order() -> Array | None:
+            keys = _torch().nan_to_num(self._keys(direction)).sort()
+            same = bool((keys.values[1:] == keys.values[:-1]).any())
+            return None if same else np.asarray(keys.indices.cpu().numpy())
+
+        return _there_or_here(order, lambda: None)
 
     def _keys(self, direction: Array) -> Any:
         towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
@@ -325,8 +332,10 @@ class TurnedRows:
     def __init__(self, rows: CardRows) -> None:
         self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
 
-    def __abs__(self) -> TurnedRows:
-        return TurnedRows(CardRows(self.rows.tensor.abs()))
+    def __abs__(self) -> Any:
+        return _there_or_here(  # as much once more: a card may not have it
+            lambda: TurnedRows(CardRows(self.rows.tensor.abs())), lambda: np.abs(self.on_host())
+        )
 
     def on_host(self) -> Array:
         """Return the transpose in the memory of the processor."""

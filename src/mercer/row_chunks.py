@@ -75,8 +75,9 @@ def added(found: list[Any], place: int) -> Any:
 
 
 def gathered(X: Points, index: Array) -> Points:
-    """Select rows as `take` does, those of a large table in threads; numbers are not negative."""
-    if not isinstance(X, np.ndarray) or X.ndim != 2 or is_objects(X) or X.size <= _FEW:
+    """Select rows as `take` does, those of a large table in threads."""
+    large = isinstance(X, np.ndarray) and X.ndim == 2 and not is_objects(X) and X.size > _FEW
+    if not large or index.dtype.kind not in "iu" or not _are_within(index, len(X)):
         return take(X, index)
     out = np.empty((len(index), X.shape[1]), dtype=X.dtype)
 
@@ -85,6 +86,10 @@ def gathered(X: Points, index: Array) -> Points:
 
     chunked(chunk, len(index))
     return out
+
+
+def _are_within(index: Array, n: int) -> bool:
+    return len(index) > 0 and bool(index.min() >= 0 and index.max() < n)
 
 
 def in_pieces(work: Callable[[Points], Array], X: Points, width: int, arrays: int = 3) -> Array:

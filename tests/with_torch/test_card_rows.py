@@ -210,6 +210,9 @@ def test_what_a_full_card_has_no_room_for_is_made_here(both, monkeypatch):
     np.testing.assert_array_equal(moved.below(moved), np.concatenate([X, X]))
     other = np.float32 if X.dtype == np.float64 else np.float64
     np.testing.assert_array_equal(moved.astype(other), X.astype(other))
+    double, V = X.astype(float), rng.standard_normal((50, 2))
+    np.testing.assert_allclose(moved.projected(V[:7, 0]), double @ V[:7, 0], atol=1e-12)
+    np.testing.assert_allclose(abs(moved.T) @ V, abs(double.T) @ V, atol=1e-12)
 
 
 def test_equal_rows_project_alike_wherever_they_lie():

@@ -136,12 +136,13 @@ def values(machine):
     return getattr(machine, "decision_function", machine.predict)(X[:99])
 
 
-@pytest.mark.parametrize("name", ["hinge", "tube"])
+@pytest.mark.parametrize("name", ["hinge", "tube", "logistic"])
 def test_features_of_folds_never_travel(travelled, name):
     """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it."""
-    machine, y = MACHINES[name]
+    machine, y = MACHINES.get(name, (mercer.LogisticRegression(), LABELS))
     machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
-    grid = {"kernel__scale": [1.0, 2.0], "C": [0.1, 1.0]}
+    cost = "penalty" if name == "logistic" else "C"
+    grid = {"kernel__scale": [1.0, 2.0], cost: [0.1, 1.0]}
     with on_host():
         wanted = mercer.tune(machine, X, y, grid=grid, cv=3)
     found = mercer.tune(machine, X, y, grid=grid, cv=3)
@@ -159,6 +160,14 @@ def test_features_that_have_no_room_come_to_the_host(travelled, monkeypatch):
     machine.fit(X, LABELS)
     assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
     np.testing.assert_allclose(values(machine), values(wanted), atol=2e-3)
+
+
+def test_few_columns_with_many_features_are_sent(travelled, monkeypatch):
+    """Rows of a few numbers stay here until they have more features than that."""
+    monkeypatch.setattr(backend, "_SENT", X.size + 1)
+    machine = mercer.SVC(Gaussian(2.0), approximation=UNIFORM).fit(X, LABELS)
+    assert machine.certificate_.ok and max(travelled) < TOO_LARGE
+    assert travelled.count(X.nbytes) == 1
 
 
 def test_a_gram_on_the_card_answers_as_one_here(travelled):

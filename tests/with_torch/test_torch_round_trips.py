@@ -10,8 +10,10 @@ import mercer  # noqa: E402 - after the skip
 from mercer.approximation import Nystrom  # noqa: E402 - after the skip
 from mercer.backends.torch import backend, landmarks  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402 - after the skip
-from mercer.backends.torch.fusing import round_trips  # noqa: E402 - after the skip
+from mercer.backends.torch.fusing import exponentials, round_trips  # noqa: E402 - after the skip
 from mercer.backends.torch.landmarks import StoredRows  # noqa: E402 - after the skip
+from mercer.backends.torch.pairs import TorchPairs  # noqa: E402 - after the skip
+from mercer.expression import Exp, SqDist  # noqa: E402 - after the skip
 from mercer.kernels import Gaussian  # noqa: E402 - after the skip
 from mercer.solvers import Status  # noqa: E402 - after the skip
 from mercer.solvers.ridge.normal_equations import CardEquations  # noqa: E402 - after the skip
@@ -141,3 +143,47 @@ def test_drift_that_is_large_is_looked_at(interpreted, monkeypatch):
     monkeypatch.setattr(CardEquations, "product", rough)
     machine, _ = fitted()
     assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
+
+
+@pytest.mark.parametrize("m", [3, 40, 1100])
+def test_exponentials_are_multiplied_as_they_are_made(m):
+    """Against NumPy: K over x, K v, and the smallest x of each row."""
+    x, v = 5 * rng.random((6, m)), rng.standard_normal(m)
+    K = torch.from_numpy(x.copy())
+    values, smallest = exponentials.exponential_times(K, -0.7, 0.1, torch.from_numpy(v))
+    wanted = np.exp(-0.7 * x + 0.1)
+    np.testing.assert_allclose(K, wanted, rtol=1e-13)
+    np.testing.assert_allclose(values, wanted @ v, rtol=1e-12, atol=1e-12)
+    np.testing.assert_array_equal(smallest, x.min(axis=1))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-9])
+def test_sweeps_of_one_pass_know_rows_that_are_near(monkeypatch, scale):
+    """Equal rows, and rows far from the origin but close: the same as blocks looked at in full."""
+    X = rng.standard_normal((60, 3))
+    X[20:30] = X[:10]
+    X[30:40] = X[40:50] + 1e-9
+    X, Y = scale * X + 1e3 * scale, scale * X[::2] + 1e3 * scale
+    expression = Exp(-0.5 / scale**2 * SqDist())
+    y, v = rng.standard_normal((60, 1)), torch.from_numpy(rng.standard_normal((30, 1)))
+
+    def change(part, values):
+        return torch.from_numpy(y[part]) - values
+
+    plain = TorchPairs(expression, X, Y, np.float64, Device("cpu"))
+    once = TorchPairs(expression, X, Y, np.float64, Device("cpu"), fused=True)
+    assert once._is_exponential and not plain._is_exponential
+    monkeypatch.setattr(Device, "block_entries", lambda self: 30 * 25)
+    np.testing.assert_allclose(once.sweep(v, change), plain.sweep(v, change), atol=1e-12)
+    K = plain.rows(slice(0, 60))
+    np.testing.assert_allclose(once.sweep(v, change), K.T @ (y - K @ v.numpy()), atol=1e-10)
+
+
+def test_sweeps_of_numbers_that_are_none():
+    X = rng.standard_normal((8, 2))
+    X[3, 1] = np.nan
+    once = TorchPairs(Exp(-0.5 * SqDist()), X, X[:3], np.float64, Device("cpu"), fused=True)
+    seen = []
+    with np.errstate(all="ignore"):  # Triton's interpreter is NumPy
+        once.sweep(torch.ones((3, 1)).double(), lambda part, values: seen.append(values) or values)
+    assert torch.isnan(seen[0][3]).all() and torch.isfinite(seen[0][:3]).all()

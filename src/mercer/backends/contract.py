@@ -312,8 +312,16 @@ class Backend(ABC):
     def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
         """Bind an expression to points; Y is None for the square, symmetric case."""
 
-    def placed(self, X: Points) -> Points:
-        """Return rows of a fit where all of its work with them is done: on a card, or here."""
+    def placed(self, X: Points, entries: int = 0) -> Points:
+        """Return rows of a fit where all of its work with them is done: on a card, or here.
+
+        Parameters
+        ----------
+        X : Points
+            The rows.
+        entries : int
+            Numbers that are made of them and worked with there, if these are more than the rows.
+        """
         return to_host(X)
 
     @abstractmethod

@@ -30,7 +30,7 @@ from mercer.gram.storage.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.base import is_proven
 from mercer.kernels.features import feature_map
-from mercer.points import is_objects, is_sparse, row_count, take
+from mercer.points import is_objects, is_sparse, row_count
 from mercer.resources import (
     MemoryBudgetError,
     format_bytes,
@@ -38,6 +38,7 @@ from mercer.resources import (
     require_memory,
     within_budget,
 )
+from mercer.row_chunks import gathered
 
 _PRODUCTS = (
     "a solver that only asks for products (solver=ConjugateGradient(), never stores the matrix)"
@@ -116,7 +117,7 @@ def make_gram(
         needed = dense_bytes(row_count(X)) * (2 + copies)
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
-    X = X if rows is None else take(X, rows)
+    X = X if rows is None else gathered(X, rows)
     gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
     refuse_overflow(gram, kernel, numbers if rows is None else rows)
     return gram

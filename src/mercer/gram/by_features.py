@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from mercer.array_types import Points
+from mercer.backends import choose_backend
 from mercer.expression import Dot, Expression, Mapped
 from mercer.gram.policy import (
     NARROW,
@@ -83,4 +84,6 @@ def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram
     size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
     if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
         return None
+    if _row_map(expression) is not None:  # which may make them on a card
+        X = choose_backend().placed(X, n * features.dimension)
     return FactoredGram(features, X)

@@ -84,11 +84,11 @@ class Torch(Backend):
             return SharedPairs(expression, X, Y, dtype, self.devices, self._fused, halves)
         return TorchPairs(expression, X, Y, dtype, self.device, self._fused, halves)
 
-    def placed(self, X: Points) -> Points:
+    def placed(self, X: Points, entries: int = 0) -> Points:
         """Send dense rows to the card, once for all that a fit does with them."""
         if isinstance(X, CardRows):
             return X if len(self.devices) == 1 and self._is_here(X) else X.on_host()
-        plain = type(X) is np.ndarray and X.ndim == 2 and X.size >= _SENT
+        plain = type(X) is np.ndarray and X.ndim == 2 and max(X.size, entries) >= _SENT
         if not plain or len(self.devices) > 1 or not self.device.is_card:
             return X
         if not self.device.has_room(_COPIES * X.nbytes):

@@ -18,6 +18,7 @@ from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.long_arrays import Operator
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
+from mercer.backends.lowering.program import Code
 from mercer.backends.stored import StoredMatrix
 from mercer.backends.torch.device import (
     Device,
@@ -34,9 +35,9 @@ from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, pac
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind
 from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.statistics import compare
+from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
 from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
-from mercer.expression import Expression
+from mercer.expression import Expression, SqDist
 from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
 
@@ -230,12 +231,41 @@ class TorchPairs(Pairs):
         def add_up(entries: int) -> Tensor:
             total = torch.zeros(0)
             for done, part in enumerate(parts(n, entries // max(1, m))):
-                block = self.block(part, slice(0, m)).double()
-                some = block.T @ change(part, block @ right)
+                block, values = self._with_product(part, right)
+                some = block.T @ change(part, values)
                 total = total + some if done else some
             return total
 
         return self._device.in_blocks(add_up, f"a block of {m} columns of the kernel matrix")
+
+    def _with_product(self, part: slice, right: Tensor) -> tuple[Tensor, Tensor]:
+        """Return some rows in float64, and their product with columns: in one pass where it can."""
+        whole = slice(0, self.shape[1])
+        if right.shape[1] != 1 or not self._is_exponential:
+            block = self.block(part, whole).double()
+            return block, block @ right
+        from mercer.backends.torch.fusing.exponentials import exponential_times  # noqa: PLC0415  imports Triton
+
+        deadline.check()
+        (_, rows, columns), op = self.leaves[0], self._program.ops[0]
+        K, x, y = squared_distances(rows.block(part), columns.block(whole))
+        values, smallest = exponential_times(K, op.c0, op.c1, right[:, 0])
+        again = (may_be_near(smallest, x, y) | ~values.isfinite()).nonzero()[:, 0]
+        if len(again):  # few, as a rule: their distances are looked at one by one
+            K[again] = self.block(again + part.start, whole)
+            values[again] = (K[again] @ right)[:, 0]
+        return K, values[:, None]
+
+    @cached_property
+    def _is_exponential(self) -> bool:
+        """Whether this is exp of a squared distance in float64, of rows that a card has."""
+        if [op.code for op in self._program.ops] != [Code.EXP] or self._type is not torch.float64:
+            return False
+        if not self._fuses or self._externals or self._row_terms or len(self.leaves) != 1:
+            return False
+        leaf, rows, columns = self.leaves[0]
+        resident = rows.is_resident and columns.is_resident
+        return isinstance(leaf, SqDist) and resident and min(self.shape) > 0
 
     def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return K' g(K U), each block of rows evaluated once."""

@@ -44,17 +44,28 @@ def _(s: Dot, X: Tensor, Y: Tensor) -> Tensor:
     return X @ Y.T
 
 
-@compare.register
-def _(s: SqDist, X: Tensor, Y: Tensor) -> Tensor:
+def squared_distances(X: Tensor, Y: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Return squared distances made of products, and the squared lengths of both sides."""
     x, y = X.square().sum(dim=1), Y.square().sum(dim=1)
     one, other = torch.ones_like(x)[:, None], torch.ones_like(y)[:, None]
     # lengths are two more features, so that D is written once
     D = torch.cat([X, x[:, None], one], 1) @ torch.cat([-2.0 * Y, other, y[:, None]], 1).T
+    return D, x, y
+
+
+def may_be_near(smallest: Tensor, x: Tensor, y: Tensor) -> Tensor:
+    """Return which rows may have lost digits in a distance, by the smallest of each; NaN does."""
+    return ~(smallest >= _NEAR * (x + y.amax()))
+
+
+@compare.register
+def _(s: SqDist, X: Tensor, Y: Tensor) -> Tensor:
+    D, x, y = squared_distances(X, Y)
     if not D.numel():
         return D
     # rows and columns with something near are mostly few, and found by a pass over D each; infinite
     # and undefined distances count as near, too
-    rows = (~(D.amin(dim=1) >= _NEAR * (x + y.amax()))).nonzero()[:, 0]
+    rows = may_be_near(D.amin(dim=1), x, y).nonzero()[:, 0]
     if not len(rows):
         return D
     among = D if 2 * len(rows) > len(X) else D[rows]

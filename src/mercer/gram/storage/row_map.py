@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.backends import Pairs
+from mercer.backends import Pairs, choose_backend
 from mercer.backends.landmark_rows import BoundRows
 from mercer.card_rows import CardRows
 from mercer.gram.base import Expansion
 from mercer.gram.storage.factored import over_features, squared_lengths
+from mercer.points import row_count
 
 
 class RowMap(ABC):
@@ -54,7 +55,8 @@ class RowMap(ABC):
         return None
 
     def placed(self, X: Points) -> Any:
-        """Return the features of rows where these lie, or here."""
+        """Return the features of rows where these lie, on a card if they are many, or here."""
+        X = choose_backend().placed(X, row_count(X) * self.dimension)
         there = self.features_on_card(X) if isinstance(X, CardRows) else None
         return self(X) if there is None else there
 

@@ -305,7 +305,7 @@ def _projection(X: Points) -> Array:
     if is_sparse(X):
         return np.asarray(np.nan_to_num(X @ direction))
     if isinstance(X, CardRows):
-        return np.nan_to_num(X.projected(direction))
+        return np.asarray(np.nan_to_num(X.projected(direction)))
     key, height = np.empty(len(X)), max(1, _CACHED // max(1, X.shape[1]))
 
     def chunk(rows: slice) -> None:
