@@ -40,6 +40,7 @@ LAYERS = [
         "staging",
         "array_types",
         "card_rows",
+        "resting_rows",
         "resources",
         "deadline",
         "row_chunks",

@@ -19,7 +19,6 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.blocks.arrays import is_past_memory
 from mercer.blocks.base import RowBlocks
-from mercer.card_rows import at_rest
 from mercer.deadline import within
 from mercer.distributed.chunks import is_dask
 from mercer.foreign_arrays import answers_in_kind, call_in_kind, holds_foreign
@@ -45,6 +44,7 @@ from mercer.machines.base.similarity import is_trying_settings
 from mercer.places import at_its_place
 from mercer.progress import shown
 from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
+from mercer.resting_rows import at_rest
 from mercer.solvers import Callback, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])

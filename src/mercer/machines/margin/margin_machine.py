@@ -11,7 +11,6 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.card_rows import at_rest
 from mercer.certificates import certify
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.extremes import refuse_extremes
@@ -40,6 +39,7 @@ from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_th
 from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
 from mercer.problems.margin.svm import HARDEST
+from mercer.resting_rows import at_rest
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.choose import choose
 

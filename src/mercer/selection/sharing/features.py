@@ -14,11 +14,11 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer.approximation import ApproximateKernel, Approximation
-from mercer.card_rows import passing_fits
 from mercer.kernels import Linear
 from mercer.machines.base.approximate import approximation_of, used_kernel
 from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import is_precomputed, kernel_of
+from mercer.resting_rows import passing_fits
 from mercer.selection.running.identity import digest
 from mercer.selection.running.rows import take_rows
 from mercer.selection.running.task import Point, Task
