@@ -279,7 +279,7 @@ class CardRows:
             lambda: (self.on_host() * direction).sum(axis=1),
         )
 
-    def order_along(self, direction: Array) -> Array | None:
+    def order_along(self, direction: Array) -> Any:
         """Return the order of rows by x'direction; None if two rows have the same, or no room."""
 
         def order() -> Array | None:
