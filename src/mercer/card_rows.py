@@ -118,10 +118,9 @@ class CardRows:
 
     def _note(self) -> None:
         """Tell the rows that these were taken from what was brought."""
-        origin, numbers = self._origin or (lambda: None, np.zeros(0, np.int64))
-        whole = origin()
-        if whole is not None and self._host is not None:
-            whole._brought.append((numbers, self._host))
+        whole = None if self._origin is None else self._origin[0]()
+        if whole is not None and self._origin is not None and self._host is not None:
+            whole._brought.append((self._origin[1], self._host))
 
     def copied(self) -> CardRows:
         """Return a copy on the card."""
@@ -397,10 +396,8 @@ def _rows_of(array: Array, numbers: Array) -> Array:
     """Copy some rows, by all cores where torch can: support vectors are megabytes."""
     if not (array.flags.c_contiguous and array.flags.writeable):
         return np.asarray(array[numbers])
-    import torch  # noqa: PLC0415  is there: the rows are those of a tensor
-
-    found = torch.from_numpy(array).index_select(0, torch.from_numpy(numbers))
-    return np.asarray(found.numpy())
+    there, index = map(_torch().from_numpy, (array, numbers))
+    return np.asarray(there.index_select(0, index).numpy())
 
 
 def _is_many(index: Any) -> bool:

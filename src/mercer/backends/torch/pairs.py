@@ -177,9 +177,8 @@ class TorchPairs(Pairs):
         return K
 
     def _fill(self, K: Tensor) -> None:
-        whole = None
+        operands, whole = (self._program, self.leaves, self._row_terms), None
         if self._type is torch.float32:
-            operands = self._program, self.leaves, self._row_terms
             whole = by_whole_numbers(*operands, self._device)
         fused = self._fused if whole is None else None
 
