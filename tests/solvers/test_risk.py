@@ -64,6 +64,16 @@ def test_coefficients_of_rows_are_the_function_of_the_weights(k, offset, penalty
     assert abs(found / machine.certificate_.quantities.objective - 1) <= 1e-6
 
 
+@pytest.mark.parametrize("k", [2, 3, 5])
+def test_coefficients_are_the_function_at_rows_very_far_from_zero(k):
+    X, y = data(60, 2, k, seed=4)
+    X = X + 1e7
+    machine = LogisticRegression(Linear(), 1.0).fit(X, y)
+    assert machine.certificate_.ok and machine.solution_.status is Status.SOLVED
+    found = dual_objective(machine, X, y)
+    assert abs(found / machine.certificate_.quantities.objective - 1) <= 1e-6
+
+
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])
 def test_coefficients_agree_with_weights_of_many_features(container):
     rng = np.random.default_rng(0)

@@ -29,6 +29,7 @@ from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows
 from mercer.machines.base.inputs.origin import (
     as_given,
+    balanced,
     counting_rounding,
     far_origin,
     less_origin,
@@ -235,6 +236,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         solution: Solution = solve(problem, self.solver, **options)
         if self.loss == "log":
             solution = _without_common_bias(solution)
+        if origin is not None:
+            value = replace(solution.value, coef=balanced(solution.value.coef))
+            solution = replace(solution, value=value)
         self.solution_ = solution
         self._judgement = lazy_certificate(
             gram, question, solution.value, certify, counted[rows], float(self.penalty)

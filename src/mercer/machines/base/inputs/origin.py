@@ -9,6 +9,7 @@ rounding is f at rows as they were given, w'x + b, which the certificate counts.
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -85,6 +86,32 @@ def as_given(expansion: Expansion, constants: Array, origin: Array | None) -> tu
     assert features is not None
     constants = constants - origin @ weights
     return FeatureExpansion(features, weights, constants), constants
+
+
+def balanced(coef: Array) -> Array:
+    """Return coefficients of rows whose columns add up to zero, as a free constant has them.
+
+    What solvers and rounding leave of a sum is multiplied by the origin squared where coefficients
+    meet rows as they are given. The smallest entry that is larger takes it: it has the most digits.
+
+    Parameters
+    ----------
+    coef : (n, k) array
+        Coefficients.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> balanced(np.array([[0.5], [-0.25], [-0.25 + 1e-12]])).sum()
+    np.float64(0.0)
+    """
+    coef = coef.copy()
+    for column in coef.T:
+        for _ in range(2):  # the first leaves what the entry cannot hold
+            left, sizes = math.fsum(column), np.abs(column)
+            if left != 0.0 and sizes.max() > abs(left):
+                column[np.where(sizes > abs(left), sizes, np.inf).argmin()] -= left
+    return coef
 
 
 def weights_of(expansion: Any, width: int) -> Array:
