@@ -326,3 +326,15 @@ def test_products_by_halves_of_symmetric_matrices(monkeypatch, entries, width):
     np.testing.assert_allclose(pairs.product(torch.from_numpy(V), entries), wanted, atol=1e-13)
     height = max(1, entries // min(90, width))
     assert sum(looked) <= 90 * (90 + min(height, 90)) // 2 + 90
+
+
+def test_a_full_card_is_told_in_plain_words(monkeypatch):
+    def full(*_, **__):
+        raise torch.cuda.OutOfMemoryError("CUDA out of memory. Tried to allocate 20 GiB")
+
+    machine = mercer.KernelRidge(0.1, kernel=Gaussian(1.0)).fit(X, X[:, 0])
+    before = machine.predict(X)
+    monkeypatch.setattr("mercer.machines.regression.ridge.solve", full)
+    with pytest.raises(MemoryBudgetError, match="KernelRidge: the device is full"):
+        machine.fit(X, X[:, 1])
+    np.testing.assert_array_equal(machine.predict(X), before)

@@ -7,6 +7,7 @@ from mercer.resources.idle import limit_idle
 from mercer.resources.memory import (
     MemoryBudgetError,
     available_memory,
+    explained_full_card,
     format_bytes,
     memory_budget,
     require_memory,
@@ -31,6 +32,7 @@ __all__ = [
     "MemoryBudgetError",
     "PRODUCTS",
     "available_memory",
+    "explained_full_card",
     "call_threads",
     "config",
     "format_bytes",

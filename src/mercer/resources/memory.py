@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from mercer.resources.settings import get_config
 from mercer.resources.system import address_space_left, container_memory, system_memory
@@ -14,6 +17,32 @@ _BLOCK = 0.125  # of the budget: what a block of rows, with what is computed fro
 
 class MemoryBudgetError(MemoryError):
     """The work needs more memory than the budget; the message has the estimate and alternatives."""
+
+
+@contextmanager
+def explained_full_card(owner: str) -> Iterator[None]:
+    """Say in the library's own words that a card is full, where work could not be made smaller.
+
+    Parameters
+    ----------
+    owner : str
+        Whose work it is.
+
+    Raises
+    ------
+    MemoryBudgetError
+        In place of torch's error. The process goes on.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(error, torch.cuda.OutOfMemoryError):
+            raise
+        raise MemoryBudgetError(
+            f"{owner}: the device is full, and this work cannot be done in smaller blocks. Let go "
+            "of tensors that are held there, fit fewer rows, or take another device."
+        ) from error
 
 
 def memory_budget() -> int:

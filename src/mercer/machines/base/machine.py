@@ -44,7 +44,12 @@ from mercer.machines.base.reuse import Store
 from mercer.machines.base.similarity import is_trying_settings
 from mercer.places import at_its_place
 from mercer.progress import shown
-from mercer.resources import MemoryBudgetError, format_bytes, memory_budget
+from mercer.resources import (
+    MemoryBudgetError,
+    explained_full_card,
+    format_bytes,
+    memory_budget,
+)
 from mercer.solvers import Callback, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -89,6 +94,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
             shown(kind.__name__),
             np.errstate(all="ignore"),
             at_its_place(self, learning=True),
+            explained_full_card(kind.__name__),
         ):
             rows = args[0] if args else kwargs.get("X")
             work: Any = method
