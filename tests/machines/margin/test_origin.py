@@ -133,6 +133,20 @@ def test_what_rounding_leaves_of_values_is_said_and_judged():
     assert found.solution_.status is Status.INACCURATE and not found.certificate_.ok
 
 
+@pytest.mark.filterwarnings("ignore:.*differ in scale")
+@pytest.mark.parametrize(
+    "machine", [LogisticRegression(kernel="linear"), SVC("linear", criterion="gap")], ids=str
+)
+def test_an_objective_whose_values_are_unknown_is_not_certified(machine):
+    rows, y = np.round(4 * X) / 4, (Y > 0).astype(int)
+    expected = clone(machine).fit(rows, y).decision_function(rows)
+    rows[:, 0] += 1e15
+    with pytest.warns(ConvergenceWarning, match="values are known to"):
+        found = clone(machine).fit(rows, y)
+    assert np.abs(found.decision_function(rows) - expected).max() > 0.01
+    assert found.solution_.status is Status.INACCURATE and not found.certificate_.ok
+
+
 def test_files_and_copies_of_a_machine_whose_origin_was_moved():
     far = on_a_grid(X) + 1e8
     for machine in (SVC("linear"), SVR("linear")):
