@@ -56,7 +56,7 @@ def far_origin(kernel: Kernel, X: Points, rows: Array) -> Array | None:
     with np.errstate(over="ignore"):  # ranges whose squares overflow are far from nothing
         spread = float(((high - low) ** 2).sum())
         far = np.maximum(high, -low) ** 2 > _FAR * spread
-    if not far.any() or not 0.0 < spread < np.inf:
+    if not far.any() or not spread < np.inf:
         return None
     return np.where(far, low + (high - low) / 2, 0.0)
 
