@@ -184,3 +184,19 @@ def test_data_that_is_refused(tmp_path):
     assert not list(tmp_path.iterdir())
     write_libsvm_data([[1.0]], None, path)
     assert path.read_text() == "0 1:1 \n"
+
+
+@pytest.mark.parametrize("machine", [mercer.SVC("linear"), mercer.SVR("linear")], ids=str)
+def test_columns_so_far_that_products_of_rows_cancel_are_refused(machine, tmp_path):
+    y = TWO if isinstance(machine, mercer.SVC) else REAL
+    machine.fit(X + 1e3, y)
+    values = machine_of(round_trip(machine, tmp_path / "near")).predict(X + 1e3)
+    np.testing.assert_allclose(values, machine.predict(X + 1e3), atol=1e-3)
+    with pytest.raises(ValueError, match="far from zero"):
+        write_libsvm_model(machine.fit(X + 1e8, y), tmp_path / "far")
+    assert not (tmp_path / "far").exists()
+
+
+def test_a_linear_machine_without_support_vectors_is_written(tmp_path):
+    machine = mercer.SVR("linear", epsilon=10.0).fit(X, REAL)
+    assert len(round_trip(machine, tmp_path / "flat").dual_coef) == 0

@@ -46,13 +46,27 @@ def test_rows_are_left_alone_where_nothing_is_gained():
         (Linear(), X + 50.0),
         (Linear(), beside(1e2)),
         (Gaussian(1.0), beside(1e8)),
-        (Linear(), np.full((5, 2), 1e8)),
-        (Linear(), beside(1e8)[:1]),
+        (Linear(), np.zeros((5, 2))),
     ]:
         assert far_origin(kernel, rows, np.arange(len(rows))) is None
         assert less_origin(rows, None) is rows
     rows = beside(1e3)
     assert OneClassSVM("linear").fit(rows).coef_[1] != 0.0  # its constant is not free
+
+
+@pytest.mark.parametrize("constant", [1.0, -1e3, 1e7, 1e12])
+@pytest.mark.parametrize(
+    "machine", [SVC("linear"), SVR("linear"), LogisticRegression(kernel="linear")], ids=str
+)
+def test_rows_that_are_all_the_same_leave_the_constant_alone(machine, constant):
+    rows, y = np.full((120, 2), constant), Y if isinstance(machine, SVR) else (Y > 0.3).astype(int)
+    expected = clone(machine).fit(np.zeros((120, 2)), y)
+    found = clone(machine).fit(rows, y)
+    assert found.solution_.status.ok and found.certificate_.ok
+    np.testing.assert_array_equal(np.ravel(found.coef_), 0.0)
+    np.testing.assert_allclose(found.intercept_, expected.intercept_)
+    gap = found.certificate_.quantities.relative_gap
+    assert gap <= expected.certificate_.quantities.relative_gap + 1e-12
 
 
 # --- all columns, as far as float64 goes ------------------------------------------------------
@@ -130,6 +144,20 @@ def test_what_rounding_leaves_of_values_is_said_and_judged():
     assert 0 < found.certificate_.quantities.intercept_error <= 1e-3
     with pytest.warns(ConvergenceWarning, match="values are known to"):
         found = SVC("linear", tol=1e-9).fit(X + 1e8, y)
+    assert found.solution_.status is Status.INACCURATE and not found.certificate_.ok
+
+
+@pytest.mark.filterwarnings("ignore:.*differ in scale")
+@pytest.mark.parametrize(
+    "machine", [LogisticRegression(kernel="linear"), SVC("linear", criterion="gap")], ids=str
+)
+def test_an_objective_whose_values_are_unknown_is_not_certified(machine):
+    rows, y = np.round(4 * X) / 4, (Y > 0).astype(int)
+    expected = clone(machine).fit(rows, y).decision_function(rows)
+    rows[:, 0] += 1e15
+    with pytest.warns(ConvergenceWarning, match="values are known to"):
+        found = clone(machine).fit(rows, y)
+    assert np.abs(found.decision_function(rows) - expected).max() > 0.01
     assert found.solution_.status is Status.INACCURATE and not found.certificate_.ok
 
 

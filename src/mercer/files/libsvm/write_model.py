@@ -8,12 +8,16 @@ from typing import Any
 
 import numpy as np
 
+from mercer.compat.sklearn.base.margin import DropIn
 from mercer.files.atomic import write_file
-from mercer.files.libsvm.machines import model_of
+from mercer.files.libsvm.machines import machine_of, model_of
 from mercer.files.libsvm.model import PARAMETERS, LibsvmModel
-from mercer.points import is_sparse
+from mercer.kernels import Linear
+from mercer.points import is_sparse, row_count, take
 
 _LINES_AT_ONCE = 4096
+_LOOKED_AT = 100  # support vectors at which both functions are evaluated
+_ROUNDING = 1e-8  # of the largest value: half of the digits
 
 
 def write_libsvm_model(
@@ -29,7 +33,9 @@ def write_libsvm_model(
         With a linear, Gaussian, polynomial, sigmoid or precomputed kernel. Labels must be whole
         numbers, and more than two classes taken two by two.
     path : str or path
-        Where to write; the file takes its name when it is whole.
+        Where to write; the file takes its name when it is whole. LIBSVM adds up products of rows
+        where a linear machine has weights: columns so far from zero that these sums cancel are
+        refused.
     without_probabilities : bool, default=False
         Whether to leave probabilities out. Those of `SVC` are not Platt's, so that LIBSVM's format
         has no place for them: a machine that has them is refused otherwise.
@@ -54,7 +60,25 @@ def write_libsvm_model(
     -0.5 1:-1
     """
     model = model_of(machine, without_probabilities=without_probabilities)
+    _refuse_cancelling(machine.machine_ if isinstance(machine, DropIn) else machine, model)
     write_file(path, _parts(model))
+
+
+def _refuse_cancelling(machine: Any, model: LibsvmModel) -> None:
+    """Refuse a linear machine whose weights know more than coefficients times products of rows."""
+    if isinstance(machine, LibsvmModel) or not isinstance(machine.kernel_, Linear):
+        return
+    n = row_count(machine.support_vectors_)
+    some = take(machine.support_vectors_, np.arange(0, n, max(1, n // _LOOKED_AT)))
+    values = machine._expansion(some)
+    written = machine_of(model, without_probabilities=True)._expansion(some)
+    apart = float(np.abs(written - values).max(initial=0.0))
+    if not apart <= max(machine.tol, _ROUNDING * float(np.abs(values).max(initial=0.0))):
+        raise ValueError(
+            f"{type(machine).__name__}: columns are so far from zero that LIBSVM, which adds up "
+            f"products of rows, would give values that are off by {apart:.1g}; take their means "
+            "off before the fit"
+        )
 
 
 def _parts(model: LibsvmModel) -> Iterator[bytes]:
