@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import SVC, SVR, LogisticRegression, OneClassSVM
+from mercer import SVC, SVR, LogisticRegression, OneClassSVM, config
 from mercer.kernels import Gaussian, Linear
 from mercer.machines.base.inputs.origin import far_origin, less_origin
 from mercer.solvers import Status
@@ -159,6 +159,13 @@ def test_an_objective_whose_values_are_unknown_is_not_certified(machine):
         found = clone(machine).fit(rows, y)
     assert np.abs(found.decision_function(rows) - expected).max() > 0.01
     assert found.solution_.status is Status.INACCURATE and not found.certificate_.ok
+
+
+def test_rows_are_not_copied_past_the_memory_budget():
+    X = 1e6 + np.random.default_rng(0).standard_normal((300, 4))
+    assert far_origin(Linear(), X, np.arange(300)) is not None
+    with config(memory=X.nbytes - 1):
+        assert far_origin(Linear(), X, np.arange(300)) is None
 
 
 def test_files_and_copies_of_a_machine_whose_origin_was_moved():

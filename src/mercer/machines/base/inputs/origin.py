@@ -25,6 +25,7 @@ from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import feature_map
 from mercer.machines.base.certificate import Judge, LazyDataCertificate, LazyPointsCertificate
 from mercer.points import is_objects, is_sparse, take, to_host
+from mercer.resources import within_budget
 
 # Squared, over the squares of what all columns range over: below, the rounding of sums times the
 # column squared is no more than 1e-13 of what the columns do.
@@ -34,6 +35,8 @@ _EPS = float(np.finfo(np.float64).eps)
 
 def far_origin(kernel: Kernel, X: Points, rows: Array) -> Array | None:
     """Return the middle of columns that are far from zero, zero for others; None where none is.
+
+    None, too, where memory has no room for the rows once more.
 
     Parameters
     ----------
@@ -57,7 +60,7 @@ def far_origin(kernel: Kernel, X: Points, rows: Array) -> Array | None:
     with np.errstate(over="ignore"):  # ranges whose squares overflow are far from nothing
         spread = float(((high - low) ** 2).sum())
         far = np.maximum(high, -low) ** 2 > _FAR * spread
-    if not far.any() or not spread < np.inf:
+    if not far.any() or not spread < np.inf or not within_budget(8.0 * X.shape[0] * X.shape[1]):
         return None
     return np.where(far, low + (high - low) / 2, 0.0)
 
