@@ -247,6 +247,11 @@ def _groups() -> dict[str, Any]:
     }
 
 
+def _groups_by_means() -> dict[str, Any]:
+    means = np.ascontiguousarray(data()[: 2 * CLUSTERS, :FEATURES])
+    return {"means": means, **_groups(), "starts": None}
+
+
 def _perceptron(classes: int) -> dict[str, Any]:
     return {
         "order": np.arange(ROWS),
@@ -292,8 +297,18 @@ _FEATURES: dict[str, Callable[[], Call]] = {
         _native.partition, {"K": gram(dtype=np.float32), **_groups()}
     ),
     "partition (float64)": lambda: Call(_native.partition, {"K": gram(), **_groups()}),
-    "partition_dense": lambda: Call(_native.partition_dense, {**_dense_rows(), **_groups()}),
-    "partition_sparse": lambda: Call(_native.partition_sparse, {**_sparse_rows(), **_groups()}),
+    "partition_dense": lambda: Call(
+        _native.partition_dense, {**_dense_rows(), "means": None, **_groups()}
+    ),
+    "partition_dense (means)": lambda: Call(
+        _native.partition_dense, {**_dense_rows(), **_groups_by_means()}
+    ),
+    "partition_sparse": lambda: Call(
+        _native.partition_sparse, {**_sparse_rows(), "means": None, **_groups()}
+    ),
+    "partition_sparse (means)": lambda: Call(
+        _native.partition_sparse, {**_sparse_rows(), **_groups_by_means()}
+    ),
     "perceptron_dense": lambda: Call(
         _native.perceptron_dense, {"x": data(), **_perceptron(CLUSTERS)}
     ),
