@@ -130,8 +130,10 @@ class _Design:
         if self._bias:
             sums = np.asarray(F.T @ s)
             A = np.block([[A, sums[:, None]], [sums[None, :], np.full((1, 1), s.sum())]])
+        if not np.isfinite(A).all():  # squares overflow: nothing is changed, and the answer judged
+            return np.eye(len(A)), np.zeros(len(A)), np.ones((len(A), 1))
         sizes = np.sqrt(A.diagonal())
         sizes[sizes == 0] = 1.0
-        values, vectors = interruptible(np.linalg.eigh, A / np.outer(sizes, sizes))
+        values, vectors = interruptible(np.linalg.eigh, A / sizes[:, None] / sizes)
         kept = values > len(A) * np.finfo(float).eps * values.max(initial=0.0)
         return vectors, np.where(kept, 1 / np.where(kept, values, 1.0), 0.0), sizes[:, None]

@@ -12,9 +12,11 @@ from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import RidgePath
 from mercer.problems.ridge.ridge_path import RidgePoint, ridge_point
-from mercer.solvers.base import Solution, Solver, Watch, report
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.ridge.design import Design
 from mercer.solvers.ridge.path_end import path_end
+
+_SQUARED = 1e100  # numbers up to here, and down to its inverse, have squares with all digits
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,7 @@ class PrimalPath(Solver):
             if watch.tick(len(points), len(problem.penalties) - len(points)):
                 break
         value, status = path_end(problem, points, watch)
+        status = Status.NOT_FINITE if np.isnan(m).any() else status
         chosen = problem.penalties[value.best]
         target = EV.T @ (root * (problem.targets - value.intercept))
         weights = V @ (target / (m[:, None] + chosen))
@@ -60,6 +63,12 @@ class PrimalPath(Solver):
 
 def _modes(matrix: Array) -> tuple[Array, Array]:
     """Return the eigenpairs above rounding; below, a tiny penalty would blow up noise."""
-    m, V = interruptible(np.linalg.eigh, matrix)
+    size = float(np.abs(matrix).max(initial=0.0))
+    if not np.isfinite(size):  # LAPACK may find numbers that look like any
+        return np.full(1, np.nan), np.full((len(matrix), 1), np.nan)
+    # where its squares would overflow or vanish, LAPACK is given other units
+    unit = 1.0 if 1.0 / _SQUARED <= size <= _SQUARED else 2.0 ** (np.frexp(size)[1] - 1)
+    m, V = interruptible(np.linalg.eigh, matrix / unit)
+    m = m * unit
     kept = m > len(m) * np.finfo(float).eps * m.max(initial=0.0)
     return m[kept], V[:, kept]
