@@ -32,6 +32,7 @@ PURPOSE = {
     "plots": "pictures, in scikit-learn's manner",
     "files": "models as files that run no code; LIBSVM's files, ONNX",
     "fitting": "from a table to a model: prepare, choose, tune, calibrate",
+    "card_rows": "rows that lie on a card, in the words of NumPy",
     "compat": "scikit-learn's names and signatures",
     "testing": "checks for kernels, Grams, solvers and backends of one's own",
     "selection": "which parameters, which kernel",

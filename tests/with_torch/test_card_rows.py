@@ -164,7 +164,7 @@ def test_everything_else_is_left_to_arrays(both):
 def test_products_are_made_there_in_float64(both, monkeypatch):
     X, rows = both
     double = X.astype(float)
-    monkeypatch.setattr("mercer.card_rows._ENTRIES", 100)  # several blocks
+    monkeypatch.setattr("mercer.card_rows.rows._ENTRIES", 100)  # several blocks
     monkeypatch.setattr(CardRows, "on_host", lambda self: pytest.fail("the rows have travelled"))
     for shape in ((), (1,), (3,), (0,)):
         W, V = rng.standard_normal((7, *shape)), rng.standard_normal((50, *shape))

@@ -8,7 +8,6 @@ the processor, which is made when it is first needed.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -17,6 +16,9 @@ from weakref import ref
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows.operators import host_of, is_matrix, with_operators
+from mercer.card_rows.transport import bring_numbers, there_or_here, torch_library
+from mercer.card_rows.transpose import TransposedRows
 
 _ENTRIES = 1 << 26  # of products that are held at once: half a gigabyte
 _FLOATS: dict[str, Any] = {
@@ -25,6 +27,7 @@ _FLOATS: dict[str, Any] = {
 }
 
 
+@with_operators
 class CardRows:
     """Dense rows on a card.
 
@@ -72,7 +75,7 @@ class CardRows:
         if self._host is None:
             self._host = self._from_origin()
         if self._host is None:
-            self._host = _bring(self.tensor)
+            self._host = bring_numbers(self.tensor)
             self._note()
         return self._host
 
@@ -134,7 +137,7 @@ class CardRows:
             return row[where[1:]] if len(where) > 1 else row
         several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
         if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
-            return _there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
+            return there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
         return self.on_host()[index]
 
     def _taken(self, where: tuple[Any, ...]) -> CardRows:
@@ -147,7 +150,7 @@ class CardRows:
     def _numbers(self, index: Any) -> Any:
         if isinstance(index, slice):
             return index
-        torch = _torch()
+        torch = torch_library()
         if index.dtype != bool:
             index = index.astype(np.int64)
         return torch.from_numpy(np.ascontiguousarray(index)).to(self.tensor.device)
@@ -161,69 +164,72 @@ class CardRows:
             return self.on_host().astype(dtype, copy=copy, **options)
         if self.dtype == np.dtype(dtype):
             return self.copied() if copy else self
-        kind = getattr(_torch(), kinds[0].removeprefix("torch."))
-        return _there_or_here(
+        kind = getattr(torch_library(), kinds[0].removeprefix("torch."))
+        return there_or_here(
             lambda: CardRows(self.tensor.to(kind)), lambda: self.on_host().astype(dtype)
         )
 
     def below(self, other: CardRows) -> Any:
         """Return these rows, and others below."""
-        return _there_or_here(
-            lambda: CardRows(_torch().cat([self.tensor, other.tensor])),
+        return there_or_here(
+            lambda: CardRows(torch_library().cat([self.tensor, other.tensor])),
             lambda: np.concatenate([self.on_host(), other.on_host()]),
         )
 
     def from_origin(self, origin: Array) -> Any:
         """Return the rows less one of them, or less a mean, in float64."""
-        return _there_or_here(
-            lambda: CardRows(self.tensor - self._sent(origin)), lambda: self.on_host() - origin
+        return there_or_here(
+            lambda: CardRows(self.tensor - self.sent(origin)), lambda: self.on_host() - origin
         )
 
     def __abs__(self) -> Any:
-        return _there_or_here(lambda: CardRows(self.tensor.abs()), lambda: np.abs(self.on_host()))
+        return there_or_here(lambda: CardRows(self.tensor.abs()), lambda: np.abs(self.on_host()))
 
     @property
-    def T(self) -> TurnedRows:
+    def T(self) -> TransposedRows:
         """The transpose, which can be multiplied."""
-        return TurnedRows(self)
+        return TransposedRows(self)
 
     # --- products: the rows stay, what they are multiplied by and the result travel --------------
 
     def __matmul__(self, other: Any) -> Any:
-        if isinstance(other, TurnedRows):
+        if isinstance(other, TransposedRows):
             other = other.rows.tensor.T
-        elif not _is_matrix(other):
-            return self.on_host() @ _host(other)
+        elif not is_matrix(other):
+            return self.on_host() @ host_of(other)
         return self._product(other)
 
     def __rmatmul__(self, other: Any) -> Any:
-        if not _is_matrix(other):
-            return _host(other) @ self.on_host()
+        if not is_matrix(other):
+            return host_of(other) @ self.on_host()
         return self.T._product(other.T).T
 
     def _product(self, right: Any) -> Array:
         """Multiply in float64, blocks of rows that are not; brought to the host."""
-        right = self._sent(right)
+        right = self.sent(right)
         if self.tensor.dtype == right.dtype:
-            return _bring(self.tensor @ right)
-        found = [self.tensor[part].to(right.dtype) @ right for part in self._parts()]
-        return _bring(_torch().cat(found) if found else self.tensor.to(right.dtype) @ right)
+            return bring_numbers(self.tensor @ right)
+        found = [self.tensor[part].to(right.dtype) @ right for part in self.parts()]
+        return bring_numbers(
+            torch_library().cat(found) if found else self.tensor.to(right.dtype) @ right
+        )
 
     def squared_lengths(self) -> Array:
         """Return the squared length of each row, in float64."""
-        torch = _torch()
+        torch = torch_library()
         found = torch.empty(len(self), dtype=torch.float64, device=self.tensor.device)
-        for part in self._parts():
+        for part in self.parts():
             found[part] = self.tensor[part].to(torch.float64).square().sum(dim=1)
-        return _bring(found)
+        return bring_numbers(found)
 
-    def _parts(self) -> list[slice]:
+    def parts(self) -> list[slice]:
+        """Return the rows in blocks whose products a card has room for."""
         height = max(1, _ENTRIES // max(1, self.shape[1]))
         return [slice(first, first + height) for first in range(0, len(self), height)]
 
-    def _sent(self, array: Any) -> Any:
+    def sent(self, array: Any) -> Any:
         """Return numbers of the host in float64 on the card; those that are there as they are."""
-        torch = _torch()
+        torch = torch_library()
         if isinstance(array, torch.Tensor):
             return array.to(torch.float64)
         from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
@@ -247,14 +253,14 @@ class CardRows:
     def max(self, axis: int | None = None, **options: Any) -> Any:
         """Return the largest entries of columns, of rows, or of all."""
         if axis == 1 and not options and self.size:
-            return _bring(self.tensor.amax(dim=1))
+            return bring_numbers(self.tensor.amax(dim=1))
         if options or axis not in (None, 0) or not self.size:
             return self.on_host().max(axis=axis, **options)
         return self._range[1].max() if axis is None else self._range[1].copy()
 
     @cached_property
     def _totals(self) -> Array:
-        return np.asarray(self.tensor.sum(dim=0, dtype=_torch().float64).cpu().numpy())
+        return np.asarray(self.tensor.sum(dim=0, dtype=torch_library().float64).cpu().numpy())
 
     def sum(self, axis: int | None = None, dtype: Any = None, **options: Any) -> Any:
         """Add up columns, or all entries; on the card where float64 is asked for."""
@@ -274,7 +280,7 @@ class CardRows:
         Halves are added to halves, entry by entry: unlike sums, whose order depends on where a row
         begins.
         """
-        return _there_or_here(
+        return there_or_here(
             lambda: np.asarray(self._keys(direction).cpu().numpy()),
             lambda: (self.on_host() * direction).sum(axis=1),
         )
@@ -283,20 +289,20 @@ class CardRows:
         """Return the order of rows by x'direction; None if two rows have the same, or no room."""
 
         def order() -> Array | None:
-            keys = _torch().nan_to_num(self._keys(direction)).sort()
-            return None if bool((keys.values.diff() == 0).any()) else _bring(keys.indices)
+            keys = torch_library().nan_to_num(self._keys(direction)).sort()
+            return None if bool((keys.values.diff() == 0).any()) else bring_numbers(keys.indices)
 
-        return _there_or_here(order, lambda: None)
+        return there_or_here(order, lambda: None)
 
     def _keys(self, direction: Array) -> Any:
-        towards, keys = _torch().from_numpy(direction).to(self.tensor.device), []
-        for part in self._parts():
+        towards, keys = torch_library().from_numpy(direction).to(self.tensor.device), []
+        for part in self.parts():
             products = self.tensor[part] * towards
             while (width := products.shape[1]) > 1:
                 products[:, : width // 2] += products[:, (width + 1) // 2 :]
                 products = products[:, : (width + 1) // 2]
             keys.append(products.sum(dim=1))
-        return _torch().cat(keys) if keys else towards[:0]
+        return torch_library().cat(keys) if keys else towards[:0]
 
     # --- everything else: NumPy's --------------------------------------------------------------
 
@@ -313,90 +319,11 @@ class CardRows:
         return np.array, (self.on_host(),)  # whoever reads it may have no such device
 
 
-class TurnedRows:
-    """The transpose of rows on a card: multiplied there; anything else is asked of the host.
-
-    Parameters
-    ----------
-    rows : CardRows
-        The rows.
-    """
-
-    __array_priority__ = 1000.0  # so that NumPy's operators leave it to those below
-
-    def __init__(self, rows: CardRows) -> None:
-        self.rows, self.shape, self.dtype = rows, rows.shape[::-1], rows.dtype
-
-    def __abs__(self) -> Any:
-        return _there_or_here(  # as much once more: a card may not have it
-            lambda: TurnedRows(CardRows(self.rows.tensor.abs())), lambda: np.abs(self.on_host())
-        )
-
-    def on_host(self) -> Array:
-        """Return the transpose in the memory of the processor."""
-        return self.rows.on_host().T
-
-    def __matmul__(self, other: Any) -> Any:
-        return self._product(other) if _is_matrix(other) else self.on_host() @ _host(other)
-
-    def __rmatmul__(self, other: Any) -> Any:
-        return (self.rows @ other.T).T if _is_matrix(other) else _host(other) @ self.on_host()
-
-    def _product(self, right: Any) -> Array:
-        """Multiply in float64, sums over blocks of rows that are not; brought to the host."""
-        tensor, right = self.rows.tensor, self.rows._sent(right)
-        if tensor.dtype == right.dtype:
-            return _bring(tensor.T @ right)
-        total = right.new_zeros((tensor.shape[1], *right.shape[1:]))
-        for part in self.rows._parts():
-            total += tensor[part].to(right.dtype).T @ right[part]
-        return _bring(total)
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.on_host()[index]
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
-        return np.array(self.on_host(), dtype=dtype)
-
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"the transpose of rows on a card has no {name!r}")
-        return getattr(self.on_host(), name)
-
-
-def _there_or_here(there: Callable[[], Any], here: Callable[[], Any]) -> Any:
-    """Return what is made on the card; of a card that is full, the same made on the host."""
-    try:
-        return there()
-    except _torch().cuda.OutOfMemoryError:
-        return here()
-
-
-def _torch() -> Any:
-    import torch  # noqa: PLC0415  is there: the rows are a tensor
-
-    return torch
-
-
-def _bring(tensor: Any) -> Array:
-    from mercer.staging import bring  # noqa: PLC0415  needs torch, which is there
-
-    return np.asarray(bring(tensor).numpy())
-
-
-def _is_matrix(value: Any) -> bool:
-    """Return whether a value is numbers of float64, a vector or a matrix, on the host."""
-    return isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype == np.float64
-
-
 def _rows_of(array: Array, numbers: Array) -> Array:
     """Copy some rows, by all cores where torch can: support vectors are megabytes."""
     if not (array.flags.c_contiguous and array.flags.writeable):
         return np.asarray(array[numbers])
-    there, index = map(_torch().from_numpy, (array, numbers))
+    there, index = map(torch_library().from_numpy, (array, numbers))
     return np.asarray(there.index_select(0, index).numpy())
 
 
@@ -405,24 +332,3 @@ def _is_many(index: Any) -> bool:
     if isinstance(index, slice):
         return index.step is None or index.step > 0
     return isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iub"
-
-
-def _by_host(verb: Callable[..., Any], *, turned: bool = False) -> Callable[..., Any]:
-    def method(self: CardRows | TurnedRows, *others: Any) -> Any:
-        mine = [self.on_host(), *map(_host, others)]
-        return verb(*(reversed(mine) if turned else mine))
-
-    return method
-
-
-def _host(value: Any) -> Any:
-    return value.on_host() if isinstance(value, CardRows | TurnedRows) else value
-
-
-for _kind in (CardRows, TurnedRows):
-    for _name in ("add", "sub", "mul", "truediv", "pow", "mod", "floordiv"):
-        setattr(_kind, f"__{_name}__", _by_host(getattr(operator, _name)))
-        setattr(_kind, f"__r{_name}__", _by_host(getattr(operator, _name), turned=True))
-    for _name in ("lt", "le", "gt", "ge", "eq", "ne", "neg"):
-        setattr(_kind, f"__{_name}__", _by_host(getattr(operator, _name)))
-    _kind.__hash__ = object.__hash__  # type: ignore[method-assign]
