@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import Expansion, Gram, Source
-from mercer.gram.base import RKHSFunction
+from mercer.gram import Expansion, Gram
+from mercer.gram.base import RKHSFunction, nonzero_rows
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.part import restricted
@@ -280,8 +280,13 @@ def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> 
     if not isinstance(scheme, OneVsOne):
         return gram.expand(table)
     if gram.source is not None:
-        blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
-        return ByClass(blocks, np.zeros(len(coefs)))
+        whole = gram.source.expand(table)
+        ends = np.searchsorted(nonzero_rows(table), scheme.ends).tolist()
+        blocks = zip(map(slice, ends[:-1], ends[1:]), range(scheme.count), strict=True)
+        return ByClass(
+            tuple((whole.only(some), scheme.columns(c)) for some, c in blocks),
+            np.zeros(len(coefs)),
+        )
     pairs = list(zip(scheme.parts(), coefs, strict=True))
     if gram.placed is not None:
         weights = [gram.placed[part.rows].T @ coef for part, coef in pairs]
@@ -313,8 +318,3 @@ def squared_norms(expansion: Expansion) -> Array | None:
 
 def _without_constant(expansion: ByClass | KernelExpansion, at: KernelExpansion) -> Array:
     return expansion(at.points) - expansion.offset
-
-
-def _block(source: Source, scheme: OneVsOne, c: int, table: Array) -> tuple[Expansion, Array]:
-    run = scheme.run(c)
-    return source.only(run).expand(table[run]), scheme.columns(c)
