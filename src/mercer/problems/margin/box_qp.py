@@ -134,18 +134,20 @@ class BoxQP:
         At the optimum it is at most the multiplier of the group. `slack` is how near a variable
         must be to a bound, or to zero, to count as being there.
         """
-        epsilon = self.epsilons
-        slope = np.where(b < -slack, epsilon, -epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b < self.upper - slack, F + slope, -np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b < -slack, self.epsilons, -self.epsilons)
+        upper = self.upper - slack if np.any(slack) else self.upper
+        return np.where(b < upper, F, -np.inf)
 
     def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
         """Return F_i - epsilon_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
 
         At the optimum it is at least the multiplier of the group.
         """
-        epsilon = self.epsilons
-        slope = np.where(b > slack, -epsilon, epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b > self.lower + slack, F + slope, np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b > slack, -self.epsilons, self.epsilons)
+        lower = self.lower + slack if np.any(slack) else self.lower
+        return np.where(b > lower, F, np.inf)
 
     def offsets(self, b: Array, F: Array) -> float | Array:
         """Return the multiplier of each equality that suits b best, from F = p - K b.
