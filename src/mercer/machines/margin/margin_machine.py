@@ -11,6 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends.boxes import Form
 from mercer.certificates import certify
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.base import nonzero_rows
@@ -126,6 +127,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             dtype=stored_dtype(len(rows.first)),
             copies=self._variables_of_a_row(),
             cost=self._dearest(rows.weight),
+            form=self._form(len(rows.first)),
         )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
 
@@ -134,6 +136,10 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         C = float(np.max(getattr(self, "C", 1.0)))
         with np.errstate(over="ignore"):
             return C if getattr(self, "nu", None) is not None else C * float(weights.max())
+
+    def _form(self, n: int) -> Form | None:
+        """Return what the programmes on n rows are like, where that is known before K is."""
+        return None
 
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
