@@ -183,14 +183,15 @@ def test_matrices_by_one_kernel_are_those_of_blocks(name, cores, one_kernel):
     assert not cores
 
 
-def test_a_card_without_room_for_tiles_takes_blocks(cores, one_kernel, monkeypatch):
+@pytest.mark.parametrize("error", ["OutOfResources", "CompilationError"])
+def test_a_card_without_room_for_tiles_takes_blocks(cores, one_kernel, monkeypatch, error):
     X, _ = TABLES["over 255"]
     wanted = matrix(Gaussian(5.0), X)
 
-    def no_room(text):
-        raise one_kernel.OutOfResources(1, 0, "shared memory")
+    def refuse(text):
+        raise getattr(one_kernel, error)(1, 0, "shared memory")
 
-    monkeypatch.setattr(one_kernel, "compiled", no_room)
+    monkeypatch.setattr(one_kernel, "compiled", refuse)
     pairs = TorchPairs(Gaussian(5.0).expression(), X, None, np.float32, Device("cpu"), fused=True)
     np.testing.assert_array_equal(pairs.dense(), wanted)
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import torch
 import triton
+from triton.compiler.errors import CompilationError
 from triton.runtime.errors import OutOfResources
 
 from mercer.backends.torch.fusing.launch import compiled
@@ -46,7 +47,9 @@ def kernel(n, depth, squares, X, LENGTHS, FACTOR, SUMMAND, OUT, apart,
         right = X + y[None, :] * depth + across[:, None]
         products = tl.zeros((SIDE, SIDE), tl.int32)
         for k in range(0, depth, DEPTH):
-            products = tl.dot(tl.load(left + k), tl.load(right + k), products)
+            x8 = tl.load(left + k)
+            y8 = tl.load(right + k)
+            products = tl.dot(x8, y8, products, out_dtype=tl.int32)
         lengths = tl.load(LENGTHS + x)[:, None] + tl.load(LENGTHS + y)[None, :]
         distances = (lengths - 2 * products).to(tl.float64)
         found = tl.exp(tl.load(FACTOR) * distances + tl.load(SUMMAND)).to(tl.float32)
@@ -76,7 +79,8 @@ def fill_exponential(K: Tensor, k: Tensor, lengths: Tensor, factor: float, summa
     Returns
     -------
     bool
-        Whether the card has room for tiles; if not, nothing was written.
+        Whether the card has room for tiles, and Triton knows such products; if not, nothing was
+        written.
     """
     n = len(K)
     squares = triton.cdiv(n, _SIDE * _TOGETHER)
@@ -94,6 +98,6 @@ def fill_exponential(K: Tensor, k: Tensor, lengths: Tensor, factor: float, summa
                 num_warps=_WARPS,
                 num_stages=_STAGES,
             )
-    except OutOfResources:
+    except (OutOfResources, CompilationError):
         return False
     return True
