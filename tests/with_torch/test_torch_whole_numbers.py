@@ -1,5 +1,6 @@
 """Rows that are whole numbers of a unit: distances to the last digit, by 8-bit products."""
 
+import ast
 import os
 import subprocess
 import sys
@@ -183,13 +184,19 @@ def test_matrices_by_one_kernel_are_those_of_blocks(name, cores, one_kernel):
     assert not cores
 
 
-@pytest.mark.parametrize("error", ["OutOfResources", "CompilationError"])
+ERRORS = {
+    "OutOfResources": (2, 1, "shared memory"),
+    "CompilationError": ("x", ast.parse("x").body[0], "no such product"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
 def test_a_card_without_room_for_tiles_takes_blocks(cores, one_kernel, monkeypatch, error):
     X, _ = TABLES["over 255"]
     wanted = matrix(Gaussian(5.0), X)
 
     def refuse(text):
-        raise getattr(one_kernel, error)(1, 0, "shared memory")
+        raise getattr(one_kernel, error)(*ERRORS[error])
 
     monkeypatch.setattr(one_kernel, "compiled", refuse)
     pairs = TorchPairs(Gaussian(5.0).expression(), X, None, np.float32, Device("cpu"), fused=True)
