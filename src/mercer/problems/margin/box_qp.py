@@ -105,7 +105,7 @@ class BoxQP:
 
     def feasible_near(self, point: Array) -> Array:
         """Return a point inside the box with the required sums, near the given one."""
-        start = np.clip(point, self.lower, self.upper)
+        start = np.minimum(np.maximum(point, self.lower), self.upper)
         for m, total in zip(self.members(), self.totals, strict=True):
             start[m] = with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
