@@ -147,9 +147,10 @@ class Torch(Backend):
 
     def expect_boxes(self, form: Form) -> bool:
         """Begin to compile what moves them, where a card will."""
-        descends = self.descends_on_several(form.largest, np.float32)
+        card = torch.device(self.device.name)
+        descends = self.descends_on_several(form.largest, np.float32) and card.type == "cuda"
         if descends:
-            begin_kernels(torch.device(self.device.name), form)
+            begin_kernels(card, form)
         return descends
 
     def descends_on_several(self, variables: int, dtype: Any) -> bool:
