@@ -21,6 +21,7 @@ from mercer.backends.torch.boxes.newton import Newton
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.rounds import Look, Rounds
 from mercer.backends.torch.boxes.turns import in_turns
+from mercer.backends.torch.cuda_texts.compiling import is_compiled
 from mercer.backends.torch.device import Device
 
 Tensor: TypeAlias = torch.Tensor
@@ -36,11 +37,6 @@ _FALLEN = 0.99  # of the least violation: what counts as a new one
 _VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
-
-
-def is_compiled() -> bool:
-    """Return whether this torch compiles CUDA texts."""
-    return hasattr(torch.cuda, "_compile_kernel")
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:
