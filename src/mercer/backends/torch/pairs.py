@@ -30,6 +30,7 @@ from mercer.backends.torch.device import (
 )
 from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.torch.exact.products import ExactPairs
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
@@ -113,6 +114,13 @@ class TorchPairs(Pairs):
         except torch.cuda.OutOfMemoryError:  # blocks need less than operands of all rows
             torch.cuda.empty_cache()
             return None
+
+    @cached_property
+    def cores(self) -> ExactPairs | None:
+        """The same on float64 tensor cores; None where these do not serve."""
+        if not self._fuses or self._type is not torch.float64:
+            return None
+        return ExactPairs.of(self._program, self.leaves, self._device)
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
@@ -229,6 +237,8 @@ class TorchPairs(Pairs):
         n, m = self.shape
 
         def add_up(entries: int) -> Tensor:
+            if self.cores is not None and self.cores.takes(right):
+                return self.cores.sweep(right, change, entries)
             total = torch.zeros(0)
             for done, part in enumerate(parts(n, entries // max(1, m))):
                 block, values = self._with_product(part, right)
@@ -278,7 +288,7 @@ class TorchPairs(Pairs):
     def transposed(self) -> TorchPairs:
         """Return K' of the same operands; not for what Python evaluates."""
         assert not self._externals
-        other = copy(self)
+        other = self._bare()
         other.shape, other._symmetric = (self.shape[1], self.shape[0]), False
         other.leaves = [Operands(leaf, y, x) for leaf, x, y in self.leaves]
         other._row_terms = [(w, u) for u, w in self._row_terms]
@@ -292,7 +302,7 @@ class TorchPairs(Pairs):
             return None
         rows = self._device.put(index, np.int64)
         across = None if columns is None else self._device.put(columns, np.int64)
-        other = copy(self)
+        other = self._bare()
         other.shape = (len(index), self.shape[1] if columns is None else len(columns))
         other._symmetric = False
         other.leaves = [
@@ -315,18 +325,23 @@ class TorchPairs(Pairs):
         there = part._evaluated()
         return None if there is None else DeviceMatrix(there, self._device)
 
+    def _bare(self) -> TorchPairs:
+        """Copy this without what depends on its operands and their type."""
+        other = copy(self)
+        for name in ("_fused", "cores", "_is_exponential"):
+            other.__dict__.pop(name, None)
+        return other
+
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
-        other = copy(self)
-        other.__dict__.pop("_fused", None)
+        other = self._bare()
         other.dtype, other._type = np.dtype(np.float32), torch.float32
         other._may_fuse = self._fuses
         return other
 
     def _in_float64(self) -> TorchPairs:
         """Return the same in float64, of the same operands."""
-        other = copy(self)
-        other.__dict__.pop("_fused", None)
+        other = self._bare()
         other.dtype, other._type, other._may_fuse = np.dtype(np.float64), torch.float64, False
         return other
 
@@ -335,6 +350,8 @@ class TorchPairs(Pairs):
         n, m = self.shape
         if self._fused is not None and right.shape[1]:
             return self._fused.product(right)
+        if self.cores is not None and self.cores.takes(right):
+            return self.cores.times(right, entries)
         width = min(max(1, m), _WIDTH)
         if self._symmetric and self._type is torch.float64:
             return product_by_halves(self.block, right, width, entries // width)
