@@ -213,3 +213,13 @@ def test_nvrtc_takes_the_texts(capability):
             trip_text(10000, there), TRIP, compute_capability=capability
         )
         assert found == TRIP and binary
+
+
+def test_blocks_of_any_rows_and_columns(on_cores):
+    X = rng.standard_normal((40, 3))
+    pairs = TorchPairs(Exp(-0.5 * SqDist()), X, None, np.float64, Device("cpu"), True)
+    K = np.exp(-0.5 * np.square(X[:, None] - X).sum(axis=2))
+    index = np.array([3, 39, 0])
+    np.testing.assert_allclose(pairs.block(index, slice(5, 40)).numpy(), K[index, 5:], rtol=1e-13)
+    assert pairs.block(index[:0], slice(0, 40)).shape == (0, 40)
+    np.testing.assert_allclose(pairs.dense(), K, rtol=1e-13)

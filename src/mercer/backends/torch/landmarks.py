@@ -319,6 +319,9 @@ class DeviceLandmarkRows(LandmarkRows):
             return torch.zeros((rows.exact.shape[1], 1), dtype=torch.float64, device=s.device)
         if not len(index):
             return None
+        cores = rows.exact.cores
+        if cores is not None:
+            return cores.product(cores.columns(), cores.rows(index), s[:, None]) / s.sum()
         every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
         every.index_add_(0, rows.device.put(index), s)
         return rows.back.times(every[:, None]) / s.sum()

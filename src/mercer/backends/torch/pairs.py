@@ -380,6 +380,8 @@ class TorchPairs(Pairs):
         whole = part.start == 0 and part.stop == self.shape[1]
         if whole and isinstance(index, slice) and self._fused is not None:
             return self._fused.rows(index)
+        if self.cores is not None:
+            return self.cores.entries(self.cores.rows(index), self.cores.columns(part))
         leaves = [
             compare(leaf, rows.block(index), columns.block(part))
             for leaf, rows, columns in self.leaves

@@ -90,9 +90,9 @@ class ExactPairs:
         """Return some rows as the kernel reads them."""
         return self._side(self.operands.rows, index)
 
-    def columns(self) -> Side:
-        """Return all columns as the kernel reads them."""
-        return self._side(self.operands.columns, slice(None))
+    def columns(self, index: slice = slice(None)) -> Side:
+        """Return some columns as the kernel reads them."""
+        return self._side(self.operands.columns, index)
 
     def _side(self, rows: Rows, index: Index) -> Side:
         block = rows.block(index)
@@ -162,6 +162,8 @@ class ExactPairs:
         wide: int = 0,
     ) -> Tensor:
         n, m, targets = len(left.points), len(right.points), 0 if V is None else V.shape[1]
+        if not n or not m:
+            return left.lengths.new_zeros((n, targets))
         down, tiles = -(-n // TILE.rows), -(-m // TILE.columns)
         span = tiles if not targets else max(_WALK, -(-tiles // max(1, -(-_BLOCKS // down))))
         count = -(-tiles // span)
