@@ -30,6 +30,7 @@ from mercer.backends.torch.device import (
     to_host,
 )
 from mercer.backends.torch.device_arrays import DeviceArrays
+from mercer.backends.torch.factors.blocked import solved
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
@@ -258,11 +259,11 @@ class DeviceFactor(Factor):
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
         columns = self.device.put(right.reshape(len(right), -1), np.float64)
-        return to_host(torch.cholesky_solve(columns, self.tensor)).reshape(right.shape)
+        return to_host(solved(self.tensor, columns)).reshape(right.shape)
 
     def solve_there(self, right: Any) -> Any:
         """Solve for a tensor."""
-        return torch.cholesky_solve(right, self.tensor)
+        return solved(self.tensor, right)
 
     def half_there(self, right: Any) -> Any:
         """Solve with one triangle for a tensor."""
