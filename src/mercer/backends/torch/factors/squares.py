@@ -20,7 +20,7 @@ from mercer import deadline
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.device_matrix import DeviceFactor, factored
-from mercer.backends.torch.factors.packed import PackedFactor, packed_cholesky
+from mercer.backends.torch.factors.packed import PackedFactor, in_panels, packed_cholesky
 
 Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
@@ -148,9 +148,9 @@ def _add_square(matrix: Tensor, G: Tensor) -> None:
 def _inverse_size(factor: DeviceFactor, device: Device) -> float:
     """Estimate the norm of (L L')^-1 by the power method, and double it."""
     start = np.random.default_rng(0).standard_normal((len(factor.tensor), 1))
-    v, size = device.put(start), 0.0
+    v, size, panels = device.put(start), 0.0, in_panels(factor)
     for _ in range(_POWERS):
-        v = factor.half(factor.half(v / torch.linalg.vector_norm(v)), transposed=True)
+        v = panels.solve_there(v / torch.linalg.vector_norm(v))
         size = float(torch.linalg.vector_norm(v))
         if not 0 < size < math.inf:
             return math.inf
