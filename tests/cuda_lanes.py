@@ -34,6 +34,11 @@ static short4 make_short4(short x, short y, short z, short w) { return {x, y, z,
 static double __longlong_as_double(long long i) { double f; std::memcpy(&f, &i, 8); return f; }
 static long long __double_as_longlong(double f) { long long i; std::memcpy(&i, &f, 8); return i; }
 static int __double2hiint(double f) { return (int)(__double_as_longlong(f) >> 32); }
+static int __double2loint(double f) { return (int)__double_as_longlong(f); }
+static double __hiloint2double(int high, int low) {
+  return __longlong_as_double(((long long)high << 32) | (unsigned)low);
+}
+static int __ffs(unsigned bits) { return __builtin_ffs((int)bits); }
 static void __syncthreads() { all->arrive_and_wait(); }
 using std::fma; using std::max; using std::min; using std::isinf;
 static int lane() { return threadIdx.x % 32; }

@@ -86,7 +86,7 @@ _VERBS: dict[Code, _Verb] = {
     Code.SUM: _sum,
     Code.PRODUCT: lambda op, text: f"{text.constant(op.c0)} * r{op.a} * r{op.b}",
     Code.RATIO: _ratio,
-    Code.EXP: _applied("exp"),
+    Code.EXP: _applied("exponential"),
     Code.SQRT: _applied("sqrt"),
     Code.TANH: _applied("tanh"),
     Code.POWER: lambda op, text: f"pow({text.affine(op)}, {text.constant(op.c2)})",

@@ -134,6 +134,7 @@ def product_text(
         head
         + f"#define GIVEN {given}\n#define PASSED {passed}\n"
         + CARD
+        + _FUNCTIONS
         + f"__device__ __forceinline__ double value(double r0 GIVEN) {{ {formula} }}\n"
         + _KERNEL
     )
@@ -143,8 +144,8 @@ def product_text(
 CARD = r"""
 __device__ __forceinline__ void multiply8(double *c, const double *a, const double *b) {
 #if __CUDA_ARCH__ >= 900
-  asm volatile("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
-               "{%8,%9}, {%0,%1,%2,%3};"
+  asm("mma.sync.aligned.m16n8k8.row.col.f64.f64.f64.f64 {%0,%1,%2,%3}, {%4,%5,%6,%7}, "
+      "{%8,%9}, {%0,%1,%2,%3};"
                : "+d"(c[0]), "+d"(c[1]), "+d"(c[2]), "+d"(c[3])
                : "d"(a[0]), "d"(a[1]), "d"(a[2]), "d"(a[3]), "d"(b[0]), "d"(b[1]));
 #else
@@ -152,7 +153,7 @@ __device__ __forceinline__ void multiply8(double *c, const double *a, const doub
   for (int k = 0; k < 2; ++k)
 #pragma unroll
     for (int h = 0; h < 2; ++h)
-      asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+      asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
                    : "+d"(c[2 * h]), "+d"(c[2 * h + 1]) : "d"(a[2 * k + h]), "d"(b[k]));
 #endif
 }
@@ -160,7 +161,7 @@ __device__ __forceinline__ void multiply8(double *c, const double *a, const doub
 __device__ __forceinline__ void multiply4(double *c, const double *a, double b) {
 #pragma unroll
   for (int h = 0; h < 2; ++h)
-    asm volatile("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
+    asm("mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%0,%1}, {%2}, {%3}, {%0,%1};"
                  : "+d"(c[2 * h]), "+d"(c[2 * h + 1]) : "d"(a[h]), "d"(b));
 }
 
@@ -173,7 +174,7 @@ __device__ __forceinline__ void copied() { asm volatile("cp.async.wait_all;" :::
 #define SHARED extern __shared__ double held[];
 """
 
-_KERNEL = r"""
+_FUNCTIONS = r"""
 #define THREADS (32 * DOWN * ACROSS)
 #define DEPTH (WIDTH * CHUNKS)
 #define MT (BM / DOWN / 16)
@@ -192,16 +193,41 @@ __device__ __forceinline__ void take(double *to, const double *from, int first, 
   }
 }
 
+// exp without a branch, so that many are under way at once; nothing below 2^-1022
+__device__ __forceinline__ double exponential(double x) {
+  int high = __double2hiint(x) & 0x7fffffff;
+  if ((unsigned)(high - 0x40875000) <= (unsigned)(ENDLESS - 0x40875000)) x = copysign(746.0, x);
+  double whole = fma(x, 1.4426950408889634, 6755399441055744.0);
+  int power = max(-1023, min(1024, __double2loint(whole)));
+  whole -= 6755399441055744.0;
+  double r = fma(whole, -0.6931471803691238, x), p = 2.510038549551032e-08;
+  r = fma(whole, -1.9082149292705877e-10, r);
+  p = fma(p, r, 2.7620088445409746e-07);
+  p = fma(p, r, 2.7557268459997064e-06);
+  p = fma(p, r, 2.4801521295954376e-05);
+  p = fma(p, r, 0.00019841269863053618);
+  p = fma(p, r, 0.0013888888917213717);
+  p = fma(p, r, 0.008333333333330062);
+  p = fma(p, r, 0.04166666666662413);
+  p = fma(p, r, 0.16666666666666669);
+  p = fma(p, r, 0.5000000000000001);
+  p = fma(p, r, 1.0);
+  p = fma(p, r, 1.0);
+  return __hiloint2double((1023 + power) << 20, 0) * p;
+}
+
 __device__ __forceinline__ double differences(const double *x, const double *y) {
   double total = 0.0;
-#pragma unroll 1
+#pragma unroll 4
   for (int k = 0; k < DEPTH; ++k) {
     double apart = x[k] - y[k];
     total = fma(apart, apart, total);
   }
   return total;
 }
+"""
 
+_KERNEL = r"""
 // 16 bits behind those of a float: the distance of bit patterns, which are in the order of numbers
 __device__ __forceinline__ short rest(double entry, float high) {
   if (!(fabsf(high) >= 1.1754944e-38f) || isinf(high)) return 0;
@@ -236,6 +262,7 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
       EACH(t, T)
         vs[(turn * BN + j) * T + t] = start + j < end ? V[(wide_int)(start + j) * T + t] : 0.0;
     }
+    unsigned near = 0;
     double c[MT][NT][4];
     EACH(i, MT)
       EACH(j, NT)
@@ -284,21 +311,22 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
         double hy = APART ? hs[turn * BN + column] : 0.0;
         EACH(i, MT)
           EACH(h, 2) {
-            double r = c[i][j][2 * h + s];
+            double r = c[i][j][2 * h + s], v[T ? T : 1];
+            EACH(t, T) v[t] = vs[(turn * BN + column) * T + t];
             if (APART) {
               double both = hx[i][h] + hy;
               r = fma(-2.0, r, both);
-              // by upper halves: few bits left, below zero, or no number
+              // by upper halves: few bits left, below zero, or no number. Such an entry is left out
+              // here and made up for below: a branch would keep the others waiting for one another
               int least = __double2hiint(both) - (NEAR << 20), high = __double2hiint(r);
-              if ((unsigned)(high - least) >= (unsigned)(ENDLESS - least))
-                r = differences(
-                    X + (wide_int)min(first + top + 16 * i + 8 * h + g, n - 1) * DEPTH,
-                    Y + (wide_int)min(start + column, m - 1) * DEPTH);
+              bool is_near = (unsigned)(high - least) >= (unsigned)(ENDLESS - least);
+              near |= (unsigned)is_near << (4 * (j * MT + i) + 2 * h + s);
+              r = is_near ? 0.0 : r;
+              EACH(t, T) v[t] = is_near ? 0.0 : v[t];
             }
             r = value(r PASSED);
             c[i][j][2 * h + s] = r;
-            EACH(t, T)
-              total[i][h][t] = fma(r, vs[(turn * BN + column) * T + t], total[i][h][t]);
+            EACH(t, T) total[i][h][t] = fma(r, v[t], total[i][h][t]);
           }
       }
     if (STORE) {
@@ -320,6 +348,25 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
             }
           }
         }
+    }
+    for (; near; near &= near - 1) {
+      int e = __ffs(near) - 1, i = e / 4 % MT, j = e / 4 / MT, h = e / 2 % 2;
+      int row = top + 16 * i + 8 * h + g, column = left + 8 * j + 2 * q + e % 2;
+      double r = value(differences(X + (wide_int)min(first + row, n - 1) * DEPTH,
+                                   Y + (wide_int)min(start + column, m - 1) * DEPTH) PASSED);
+      EACH(t, T) {
+        double more = r * vs[(turn * BN + column) * T + t];
+        EACH(a, MT) EACH(b, 2) total[a][b][t] += a == i && b == h ? more : 0.0;
+      }
+      if (STORE && first + row < n && start + column < m) {
+        wide_int at = (wide_int)(first + row) * wide + start + column;
+        if (STORE == 1) {
+          ((double *)K)[at] = r;
+        } else {
+          ((float *)K)[at] = (float)r;
+          LOW[at] = rest(r, (float)r);
+        }
+      }
     }
   }
   if (T == 0) return;
