@@ -223,3 +223,22 @@ def test_blocks_of_any_rows_and_columns(on_cores):
     np.testing.assert_allclose(pairs.block(index, slice(5, 40)).numpy(), K[index, 5:], rtol=1e-13)
     assert pairs.block(index[:0], slice(0, 40)).shape == (0, 40)
     np.testing.assert_allclose(pairs.dense(), K, rtol=1e-13)
+
+
+def test_exponentials_are_those_of_the_library(tmp_path):
+    """Of one warp, each entry of K a number of its own: x.y with y = 1."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++")
+    text = product_text("return exponential(r0);", 0, TILE, Depth.of(4), 0, Store.FLOAT64, False)
+    kinds = f"int, int, int, {_POINTERS}, void*, short*, int"
+    kernel = Lanes(tmp_path / "exp", PRODUCT, text.replace(CARD, ""), kinds)
+    given = np.concatenate([np.linspace(-707, 709, 60), [0.0, -1e-300, -800, 800, -np.inf, np.nan]])
+    X = torch.zeros((len(given), 4), dtype=torch.float64)
+    X[:, 0] = torch.from_numpy(given)
+    Y = torch.eye(1, 4, dtype=torch.float64)
+    K = torch.empty((len(given), 2), dtype=torch.float64)
+    none, low = torch.zeros(1, dtype=torch.float64), torch.zeros(1, dtype=torch.int16)
+    arguments = [len(given), 1, 32, X, Y, none, none, none, none, K, low, 2]
+    kernel(grid=(-(-len(given) // 32), 1, 1), block=(32, 1, 1), args=arguments)
+    with np.errstate(over="ignore"):
+        np.testing.assert_allclose(K[:, 0].numpy(), np.exp(given), rtol=4e-16)
