@@ -16,9 +16,9 @@ from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402 - after the skip
 from mercer.backends.torch.exact import planes, products  # noqa: E402 - after the skip
 from mercer.backends.torch.exact.formulas import formula_of  # noqa: E402 - after the skip
+from mercer.backends.torch.exact.kernel_parts import CARD  # noqa: E402 - after the skip
 from mercer.backends.torch.exact.planes import Planes  # noqa: E402 - after the skip
 from mercer.backends.torch.exact.product_kernel import (  # noqa: E402 - after the skip
-    CARD,
     PRODUCT,
     Depth,
     Store,

@@ -34,7 +34,7 @@ from mercer.backends.torch.exact.products import ExactPairs
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
-from mercer.backends.torch.operands import Operands, bind
+from mercer.backends.torch.operands import Operands, bind, plain_index, within
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
 from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
@@ -124,13 +124,13 @@ class TorchPairs(Pairs):
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
-        index = _plain_index(index, self.shape[0])
+        index = plain_index(index, self.shape[0])
         count = index.stop - index.start if isinstance(index, slice) else len(index)
         out = np.empty((count, self.shape[1]), dtype=self.dtype)
 
         def fill(entries: int) -> None:
             for part in parts(count, entries // max(1, self.shape[1])):
-                out[part] = to_host(self.block(_within(index, part), slice(0, self.shape[1])))
+                out[part] = to_host(self.block(within(index, part), slice(0, self.shape[1])))
 
         self._device.in_blocks(fill, f"a block of {self.shape[1]} columns of the kernel matrix")
         return out
@@ -391,21 +391,3 @@ class TorchPairs(Pairs):
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
         return run(self._program, Block(leaves, terms, externals, like), self._type)
-
-
-def _plain_index(index: Index, n: int) -> Index:
-    """Return a slice of step 1, or row numbers counted from the front."""
-    if isinstance(index, slice):
-        begin, end, step = index.indices(n)
-        if step == 1:
-            return slice(begin, max(begin, end))
-        return np.arange(begin, end, step)
-    numbers = np.asarray(index)
-    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
-    return np.where(numbers < 0, numbers + n, numbers)
-
-
-def _within(index: Index, part: slice) -> Index:
-    if isinstance(index, slice):
-        return slice(index.start + part.start, index.start + part.stop)
-    return index[part]

@@ -6,6 +6,8 @@ the same columns of all rows, and the next row is on its way while this one is m
 
 from __future__ import annotations
 
+from mercer.backends.torch.exact.kernel_parts import NUMBERS
+
 TRIP = "trip"
 THREADS = 512
 _EACH = 4  # columns that a thread loads at a time
@@ -32,22 +34,15 @@ def shared_bytes(m: int) -> int:
 def trip_text(m: int, there: bool, threads: int = THREADS) -> str:
     """Write the kernel of so many columns; without the way there, v is taken to be zero."""
     named = {"PIECES": max(1, -(-m // (_EACH * threads))), "THREADS": threads, "THERE": int(there)}
-    return "".join(f"#define {name} {value}\n" for name, value in named.items()) + _KERNEL
+    return "".join(f"#define {name} {value}\n" for name, value in named.items()) + NUMBERS + _KERNEL
 
 
 _KERNEL = r"""
-#define EACH(i, count) _Pragma("unroll") for (int i = 0; i < count; ++i)
 #ifndef SHARED
 #define SHARED extern __shared__ double held[];
 #endif
 #define PIECE (4 * THREADS)
 #define INSIDE(p) (p * PIECE + 4 * thread < wide)
-typedef long long wide_int;
-
-// a float, and 16 bits behind its own: see `rest` of the kernel that wrote them
-__device__ __forceinline__ double joined(float high, short low) {
-  return __longlong_as_double(__double_as_longlong((double)high) + ((wide_int)low << 13));
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 trip(int n, int height, int wide, const float *HIGH, const short *LOW, const double *V,
