@@ -247,9 +247,9 @@ def test_descents_with_such_steps_end_where_others_do_in_fewer_rounds(kind, soon
     ends, rounds = [], []
     launch = descents.Rounds.launch
 
-    def counted(self, count, limit=None):
+    def counted(self, count, some, limit=None):
         rounds[-1] += count
-        launch(self, count, limit)
+        launch(self, count, some, limit)
 
     monkeypatch.setattr(descents.Rounds, "launch", counted)
     for few in (newton._FEW, 0):

@@ -9,8 +9,8 @@ Coefficients are float64, so that bounds and sums hold.
 
 from __future__ import annotations
 
-from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
-from mercer.backends.torch.boxes.largest_keys import LARGEST_KEYS
+from mercer.backends.torch.boxes.texts.largest_keys import LARGEST_KEYS
+from mercer.backends.torch.boxes.texts.parts import COMMON, defined
 
 SOLVE = "solve"
 
