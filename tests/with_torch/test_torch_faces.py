@@ -237,7 +237,7 @@ def soon(kernels, monkeypatch):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_descents_with_such_steps_end_where_others_do_in_fewer_rounds(kind, soon, monkeypatch):
-    box = KINDS[kind](100.0)
+    box = KINDS[kind](300.0)
     box = replace(
         box,
         gradient=box.gradient - matrix(box) @ box.start,
