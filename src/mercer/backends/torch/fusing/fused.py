@@ -127,8 +127,7 @@ class FusedPairs:
 
         if self._closest is None:
             return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
-        found, is_close = self._closest.search()
-        again = is_close.nonzero()[:, 0]
+        found, again = self._closest.search()
         if len(again):
             (leaf,) = self._leaves
             few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
@@ -141,11 +140,12 @@ class FusedPairs:
     @cached_property
     def _closest(self) -> Any:
         """What searches squared distances by one product; None for other formulas."""
-        from mercer.backends.torch.fusing.nearest.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.closest import MOST, MOST_COLUMNS, Closest  # noqa: PLC0415  imports Triton
 
         (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
         plain = not (others or self._program.ops) and isinstance(kind, SqDist)
-        if plain and leaf.way is Way.PRODUCTS and 0 < leaf.features <= MOST:
+        few = 0 < leaf.features <= MOST and self.shape[1] <= MOST_COLUMNS
+        if plain and leaf.way is Way.PRODUCTS and few:
             return Closest(leaf, self.shape)
         return None
 

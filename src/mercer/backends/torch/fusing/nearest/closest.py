@@ -2,7 +2,8 @@
 
 A product of rows x = h + l by their upper halves h alone is off by |l| |y| + |x| |l_y| at most.
 Where the second nearest column is farther than the nearest by more than twice that, nothing better
-could say otherwise; the other rows, few of them, are searched by three products.
+could say otherwise. Where the third is, one of the two is the nearest: their distances are taken
+from differences. The other rows, one in a thousand, are to be searched by three products.
 """
 
 from __future__ import annotations
@@ -14,41 +15,90 @@ import triton
 
 from mercer.backends.torch.fusing.launch import compiled
 from mercer.backends.torch.fusing.leaves import Leaf
+from mercer.backends.torch.fusing.nearest.buckets import LONGEST
+from mercer.backends.torch.fusing.reductions import FAR
 
 Tensor: TypeAlias = torch.Tensor
 
 MOST = 256  # features of rows that a program holds
 _LEAST = 16  # depth of the smallest product of tensor cores
 _HEIGHT, _WIDTH, _WARPS, _STAGES = 64, 64, 4, 3  # the fastest of six on an H200
+MOST_COLUMNS = _WIDTH << 10  # so many steps, in the last bits of a score, are as much as h is off
 _SUMS = 2.0**-18  # of the lengths of both rows: rounding of sums on tensor cores, with room
 _HALF_SQUARES = 2.0**-22  # of themselves: rounding of squared lengths, and of what is taken off
+_ROWS, _PART, _FEW_WARPS = 32, 32, 4  # rows and features at a time, where two columns are compared
 
-
+# Of each lane the two smallest scores are kept, with the step at which they came in their last
+# bits. KIND tells how many columns may be nearer than the one that was found: none, one, or more
+# (which the third smallest score tells, unless the first two are of one lane).
 _SEARCH = """
 @triton.jit
 def kernel(
-    n, m, X, Y, HY, BEST, SECOND, NUMBER, D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr
+    n, m, share, X, Y, HY, OFF, NUMBER, OTHER, KIND,
+    D: tl.constexpr, BM: tl.constexpr, BN: tl.constexpr, BITS: tl.constexpr,
 ):
     rows = (tl.program_id(0) * BM + tl.arange(0, BM)).to(tl.int64)
     inner = tl.arange(0, D)
     lanes = tl.arange(0, BN)
     x = tl.load(X + rows[:, None] * D + inner[None, :])
-    best = tl.full((BM, BN), float("inf"), tl.float32)
-    second = tl.full((BM, BN), float("inf"), tl.float32)
-    number = tl.zeros((BM, BN), tl.int32)
+    best = tl.full((BM, BN), FAR, tl.float32)
+    second = tl.full((BM, BN), FAR, tl.float32)
+    step = tl.program_id(0) * 0
     for start in range(0, m, BN):
         columns = start + lanes
         y = tl.load(Y + columns.to(tl.int64)[None, :] * D + inner[:, None])
         score = tl.load(HY + columns)[None, :] - tl.dot(x, y)
-        number = tl.where(score < best, start, number)
+        score = score.to(tl.int32, bitcast=True) & -(1 << BITS) | step
+        score = score.to(tl.float32, bitcast=True)
+        step += 1
         second = tl.minimum(second, tl.maximum(score, best))
         best = tl.minimum(best, score)
     least, place = tl.min(best, axis=1, return_indices=True)
     mine = lanes[None, :] == place[:, None]
-    tl.store(BEST + rows, least, mask=rows < n)
-    tl.store(SECOND + rows, tl.min(tl.where(mine, second, best), axis=1), mask=rows < n)
-    found = tl.sum(tl.where(mine, number + lanes[None, :], 0), axis=1)
-    tl.store(NUMBER + rows, found, mask=rows < n)
+    after, other = tl.min(tl.where(mine, second, best), axis=1, return_indices=True)
+    mine = mine | (lanes[None, :] == other[:, None])
+    third = tl.min(tl.where(mine, second, best), axis=1)
+    here = rows < n
+    size = tl.maximum(tl.abs(least), tl.abs(after))
+    off = tl.load(OFF + rows, mask=here, other=0.0) + share * size
+    kind = tl.where(after - least > off, 0, tl.where(third - least > off, 1, 2))
+    last = (1 << BITS) - 1
+    number = (least.to(tl.int32, bitcast=True) & last) * BN + place
+    tl.store(NUMBER + rows, number.to(tl.int64), mask=here)
+    number = (after.to(tl.int32, bitcast=True) & last) * BN + other
+    tl.store(OTHER + rows, number, mask=here)
+    tl.store(KIND + rows, kind.to(tl.int8), mask=here)
+""".replace("FAR", str(FAR))
+
+# Rows and columns as products read them, x = h + l: of two columns the nearer one, and of equally
+# near ones the first.
+_COMPARE = """
+@triton.jit
+def kernel(
+    n, d, depth, WHICH, X, Y, NUMBER, OTHER, BM: tl.constexpr, BD: tl.constexpr
+):
+    at = tl.program_id(0) * BM + tl.arange(0, BM)
+    here = at < n
+    rows = tl.load(WHICH + at, mask=here, other=0)
+    one = tl.load(NUMBER + rows)
+    two = tl.load(OTHER + rows).to(tl.int64)
+    total = tl.zeros((BM, BD), tl.float32)
+    for begin in range(0, d, BD):
+        inner = begin + tl.arange(0, BD)
+        known = (inner < d)[None, :]
+        mine = X + rows[:, None] * depth + inner[None, :]
+        x = tl.load(mine, mask=known, other=0.0).to(tl.float32)
+        x += tl.load(mine + d, mask=known, other=0.0).to(tl.float32)
+        theirs = Y + one[:, None] * depth + inner[None, :]
+        y = tl.load(theirs + d, mask=known, other=0.0).to(tl.float32)
+        y += tl.load(theirs, mask=known, other=0.0).to(tl.float32)
+        theirs = Y + two[:, None] * depth + inner[None, :]
+        z = tl.load(theirs + d, mask=known, other=0.0).to(tl.float32)
+        z += tl.load(theirs, mask=known, other=0.0).to(tl.float32)
+        total += (x - y) * (x - y) - (x - z) * (x - z)
+    apart = tl.sum(total, axis=1)
+    nearer = tl.where(apart == 0.0, tl.minimum(one, two), tl.where(apart > 0.0, two, one))
+    tl.store(NUMBER + rows, nearer, mask=here)
 """
 
 
@@ -64,37 +114,64 @@ class Closest:
     """
 
     def __init__(self, leaf: Leaf, shape: tuple[int, int]) -> None:
-        self._shape, d = shape, leaf.features
+        self._shape, self._leaf, d = shape, leaf, leaf.features
         self._depth = max(_LEAST, triton.next_power_of_2(d))
         self._x = _widened(leaf.x.rows[:, :d], self._depth)
         self._y = _widened(leaf.y.rows[:, d : 2 * d], self._depth)
         # products are of rows times a power of two
         self._half = leaf.y.squares / leaf.factor
         self._off = _rounding(leaf, self._half[: shape[1]], *shape)
-        self._half[shape[1] :] = torch.inf  # copies of the last column are no second one
+        self._half[shape[1] :] = FAR  # copies of the last column are no second one
 
     def search(self) -> tuple[Tensor, Tensor]:
-        """Return the nearest column of each row, and whether another might be nearer."""
+        """Return the nearest column of each row, and the rows for which others may be nearer."""
         n, m = self._shape
-        best, second = (self._half.new_empty(n) for _ in range(2))
-        number = torch.empty(n, dtype=torch.int32, device=best.device)
+        number = torch.empty(n, dtype=torch.int64, device=self._x.device)
+        other, kind = number.new_empty(n, dtype=torch.int32), number.new_empty(n, dtype=torch.int8)
+        steps = triton.cdiv(m, _WIDTH)
+        bits = (steps - 1).bit_length()
         with torch.cuda.device_of(self._x):
             compiled(_SEARCH)[(triton.cdiv(n, _HEIGHT),)](
                 n,
-                triton.cdiv(m, _WIDTH) * _WIDTH,
+                steps * _WIDTH,
+                2.0 ** (bits - 22),
                 self._x,
                 self._y,
                 self._half,
-                best,
-                second,
+                self._off,
                 number,
+                other,
+                kind,
                 D=self._depth,
                 BM=_HEIGHT,
                 BN=_WIDTH,
+                BITS=bits,
                 num_warps=_WARPS,
                 num_stages=_STAGES,
             )
-        return number.long(), ~(second - best > self._off)
+        close = kind.nonzero()[:, 0]
+        if not len(close):
+            return number, close
+        self._compare(close, number, other)
+        return number, close[kind[close] > 1]
+
+    def _compare(self, rows: Tensor, number: Tensor, other: Tensor) -> None:
+        """Take the nearer one of two columns."""
+        x, y = self._leaf.x.rows, self._leaf.y.rows
+        with torch.cuda.device_of(x):
+            compiled(_COMPARE)[(triton.cdiv(len(rows), _ROWS),)](
+                len(rows),
+                self._leaf.features,
+                self._leaf.depth,
+                rows,
+                x,
+                y,
+                number,
+                other,
+                BM=_ROWS,
+                BD=_PART,
+                num_warps=_FEW_WARPS,
+            )
 
 
 def _rounding(leaf: Leaf, half: Tensor, n: int, m: int) -> Tensor:
@@ -104,7 +181,8 @@ def _rounding(leaf: Leaf, half: Tensor, n: int, m: int) -> Tensor:
     most = _lengths(leaf.y.rows[:m, d : 2 * d]).amax()
     most_low = _lengths(leaf.y.rows[:m, :d]).amax()
     products = low * (most + most_low) + high * (most_low + _SUMS * most)
-    return 2.0 * (products + _HALF_SQUARES * half.amax())
+    off = 2.0 * (products + _HALF_SQUARES * half.amax())
+    return torch.where(half.amax() < LONGEST, off, torch.inf)
 
 
 def _lengths(rows: Tensor) -> Tensor:
