@@ -140,8 +140,8 @@ def ways(rows):
 
 
 def test_the_way_depends_on_what_products_lose():
-    assert ways(X) == [Way.PRODUCTS]
-    assert ways(X + 1e8) == [Way.PRODUCTS]  # about their centre
+    assert ways(X) == [Way.SPLIT]
+    assert ways(X + 1e8) == [Way.SPLIT]  # about their centre
     clusters = X + 30.0 * rng.integers(0, 2, 61)[:, None]
     assert ways(clusters) == [Way.COLUMNS]
     assert ways(X + 1e5 * rng.integers(0, 2, 61)[:, None]) is None
@@ -164,7 +164,7 @@ def test_equal_rows_have_no_distance(features):
     K = pairs.dense()
     assert (np.diagonal(K) == 0.0).all()
     assert (K + np.eye(70) > 0.0).all()
-    if pairs._fused._leaves[0].way is Way.PRODUCTS:
+    if pairs._fused._leaves[0].way.is_product:
         assert 2.0**-21 <= pairs._fused._leaves[0].least < 2e-6
 
 

@@ -25,7 +25,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
-from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
+from mercer.backends.torch.fusing.leaves import SPLITS, Leaf, Side, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
 from mercer.backends.torch.operands import Operands, Rows
@@ -44,7 +44,6 @@ _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
 _LEAST_DISTANCE = 2.0**-21
 _UNSEEN = 2.0
-_SPLITS = 3  # operands of a split product: times the features
 
 
 def is_available() -> bool:
@@ -140,12 +139,11 @@ class FusedPairs:
     @cached_property
     def _closest(self) -> Any:
         """What searches squared distances by one product; None for other formulas."""
-        from mercer.backends.torch.fusing.nearest.closest import MOST, MOST_COLUMNS, Closest  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.closest import MOST_COLUMNS, Closest  # noqa: PLC0415  imports Triton
 
         (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
         plain = not (others or self._program.ops) and isinstance(kind, SqDist)
-        few = 0 < leaf.features <= MOST and self.shape[1] <= MOST_COLUMNS
-        if plain and leaf.way is Way.PRODUCTS and few:
+        if plain and leaf.way is Way.SPLIT and leaf.features and self.shape[1] <= MOST_COLUMNS:
             return Closest(leaf, self.shape)
         return None
 
@@ -189,7 +187,7 @@ def fuse(
     something = bool(operands) and min(shape) > 0
     if not (something and resident and is_expressible(program) and is_available()):
         return None
-    features = sum(_SPLITS * o.rows.shape[1] for o in operands)
+    features = sum(SPLITS * o.rows.shape[1] for o in operands)
     if not device.has_room(4.0 * features * sum(shape)):
         return None
     for half in (True, False) if halves else (False,):
@@ -217,7 +215,7 @@ def _ways_to_compare(operands: Sequence[Operands], device: Device) -> list[list[
         Way.COLUMNS if isinstance(o.leaf, SqDist) else way
         for o, way in zip(operands, products, strict=True)
     ]
-    deep = any(isinstance(o.leaf, SqDist) and _SPLITS * o.rows.shape[1] > HELD for o in operands)
+    deep = any(isinstance(o.leaf, SqDist) and SPLITS * o.rows.shape[1] > HELD for o in operands)
     every = [shared, products, differences]
     if deep and device.has_float64_cores:
         every = [ways for ways in every if ways != differences or ways == products]
@@ -263,7 +261,7 @@ def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
 
     Nothing but the kernel itself tells how the sums of tensor cores round.
     """
-    if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
+    if not leaf.way.is_product or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
     own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows, halves)

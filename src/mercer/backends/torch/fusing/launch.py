@@ -176,27 +176,33 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
 
 def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
-    kinds = {way for way, _ in ways} - {Way.SHARED}
-    tiles = _MIXED if len(kinds) > 1 else _TILES[next(iter(kinds))]
-    if kinds == {Way.PRODUCTS} and max(depth for _, depth in ways) <= _SHALLOW and wide == 1:
-        entries = _SHALLOW_TILE.height * _SHALLOW_TILE.width
-        tiles = (_SHALLOW_TILE, *(t for t in tiles if t.height * t.width < entries))
+    held = sum(_held(way, depth) for way, depth in ways)
+    stepped = any(way.is_product and depth > HELD for way, depth in ways)
+    if Way.COLUMNS in dict(ways):
+        tiles = _MIXED if held or stepped else _TILES[Way.COLUMNS]
+    else:
+        tiles = _TILES[Way.PRODUCTS]
+        if held <= _SHALLOW and wide == 1 and not stepped:
+            entries = _SHALLOW_TILE.height * _SHALLOW_TILE.width
+            tiles = (_SHALLOW_TILE, *(t for t in tiles if t.height * t.width < entries))
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     for tile in tiles:
-        steps = (tile.stages * STEP, STEP * (tile.stages - 1))
-        held = [
-            2 * (tile.height * depth + tile.stages * tile.width * depth)
-            if depth <= HELD
-            else 2 * (tile.height + tile.width) * sum(steps)
-            for way, depth in ways
-            if way is Way.PRODUCTS
-        ]
+        numbers = held * (tile.height + tile.stages * tile.width)
+        if stepped:
+            numbers += STEP * (2 * tile.stages - 1) * (tile.height + tile.width)
         # what Triton takes beside for several columns of V
         factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
-        if sum(held) + factors <= room or tile is tiles[-1]:
+        if 2 * numbers + factors <= room or tile is tiles[-1]:
             yield tile
+
+
+def _held(way: Way, depth: int) -> int:
+    """Return how many 16-bit numbers of a row a program holds from beginning to end."""
+    if not way.is_product or depth > HELD:
+        return 0
+    return 2 * depth if way is Way.SPLIT else depth
 
 
 def _span(rows: int, columns: int, tile: Tile) -> int:

@@ -5,10 +5,13 @@ compiled once for all scales of a search. One program of the grid holds a tile o
 over the columns of its part; nothing of the matrix is written to memory unless rows are asked for.
 
 Rows and columns are padded by copies of the last ones, and features by zeros, so that loads need no
-masks. Leaves are compared in one of three ways (`Way`):
+masks. Leaves are compared in one of four ways (`Way`):
 
 products
     one matrix product of 16-bit operands on the tensor cores, float32 sums (`Dot`, `SqDist`);
+split
+    three such products of operands h + l, the small ones first: tensor cores cut off what does not
+    fit beside the sum so far;
 shared
     a `Dot` of rows whose distances are compared, too: their product about the centre c serves both,
     x.y = (x - c).(y - c) + u + w with a number u of each row and w of each column;
@@ -37,6 +40,7 @@ _LOG2E = 1.4426950408889634
 _NUMBERS = "tl.arange(0, BN)"
 _ARGUMENTS = {
     Way.PRODUCTS: ("X", "Y", "HX", "HY", "f", "t"),
+    Way.SPLIT: ("X", "Y", "HX", "HY", "f", "t"),
     Way.SHARED: ("HX", "HY", "f"),
     Way.COLUMNS: ("X", "Y"),
 }
@@ -138,11 +142,12 @@ class _Text:
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield f"px{i} = X{i} + (rows // {BAND}) * {depth * BAND} + rows % {BAND}"
-            if way is Way.SHARED or (way is Way.PRODUCTS and isinstance(leaf, SqDist)):
+            if way is Way.SHARED or (way.is_product and isinstance(leaf, SqDist)):
                 yield f"hx{i} = tl.load(HX{i} + rows)"
-            if way is Way.PRODUCTS and depth <= HELD:
-                for begin, width in pieces(depth):
-                    where = f"rows[:, None] * {depth} + ({begin} + tl.arange(0, {width}))[None, :]"
+            if way.is_product and depth <= HELD:
+                across, places = _held(way, depth)
+                for begin, width in places:
+                    where = f"rows[:, None] * {across} + ({begin} + tl.arange(0, {width}))[None, :]"
                     yield f"x{i}_{begin} = tl.load(X{i} + {where})"
         for i in range(len(self.program.row_terms)):
             yield f"u{i} = tl.load(U{i} + rows)"
@@ -153,18 +158,20 @@ class _Text:
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield from self._by_columns(i, leaf, depth)
-            elif way is Way.PRODUCTS:
-                yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
+            elif way.is_product and depth <= HELD:
+                yield from _held_product(i, way, depth)
+            elif way.is_product:
+                yield from _stepped_product(i, depth)
         for i, (leaf, way, other) in enumerate(self._parts()):
             if way is Way.SHARED:
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"r{i} = f{i} * p{other} + (hx{i}[:, None] + hy{i}[None, :])"
-            elif way is Way.PRODUCTS and isinstance(leaf, SqDist):
+            elif way.is_product and isinstance(leaf, SqDist):
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"h{i} = hx{i}[:, None] + hy{i}[None, :]"
                 yield f"r{i} = h{i} - f{i} * p{i}"
                 yield f"r{i} = tl.where(r{i} > t{i} * h{i}, r{i}, 0.0)"
-            elif way is Way.PRODUCTS:
+            elif way.is_product:
                 yield f"r{i} = f{i} * p{i}"
         for i in range(len(self.program.row_terms)):
             yield f"w{i} = tl.load(W{i} + columns)"
@@ -203,13 +210,25 @@ class _Text:
         yield from zip(self.program.leaves, self.ways, self.depths, strict=True)
 
 
-def _held_product(i: int, depth: int) -> Iterator[str]:
-    total = ""
-    for begin, width in pieces(depth):
-        where = f"columns[None, :] * {depth} + ({begin} + tl.arange(0, {width}))[:, None]"
+def _held(way: Way, depth: int) -> tuple[int, list[tuple[int, int]]]:
+    """Return how far rows are from one another, and the pieces of each that are loaded."""
+    high = pieces(depth)
+    if way is not Way.SPLIT:
+        return depth, high
+    return 2 * depth, [*high, *((depth + begin, width) for begin, width in high)]
+
+
+def _held_product(i: int, way: Way, depth: int) -> Iterator[str]:
+    across, places = _held(way, depth)
+    for begin, width in places:
+        where = f"columns[None, :] * {across} + ({begin} + tl.arange(0, {width}))[:, None]"
         yield f"y{i}_{begin} = tl.load(Y{i} + {where})"
-        yield f"p{i} = tl.dot(x{i}_{begin}, y{i}_{begin}{total})"
-        total = f", p{i}"
+    terms = [(depth, 0), (0, depth), (0, 0)] if way is Way.SPLIT else [(0, 0)]
+    total = ""
+    for left, right in terms:
+        for begin, _ in pieces(depth):
+            yield f"p{i} = tl.dot(x{i}_{left + begin}, y{i}_{right + begin}{total})"
+            total = f", p{i}"
 
 
 def _stepped_product(i: int, depth: int) -> Iterator[str]:

@@ -20,7 +20,6 @@ from mercer.backends.torch.fusing.reductions import FAR
 
 Tensor: TypeAlias = torch.Tensor
 
-MOST = 256  # features of rows that a program holds
 _LEAST = 16  # depth of the smallest product of tensor cores
 _HEIGHT, _WIDTH, _WARPS, _STAGES = 64, 64, 4, 3  # the fastest of six on an H200
 MOST_COLUMNS = _WIDTH << 10  # so many steps, in the last bits of a score, are as much as h is off
@@ -86,15 +85,15 @@ def kernel(
     for begin in range(0, d, BD):
         inner = begin + tl.arange(0, BD)
         known = (inner < d)[None, :]
-        mine = X + rows[:, None] * depth + inner[None, :]
+        mine = X + rows[:, None] * (2 * depth) + inner[None, :]
         x = tl.load(mine, mask=known, other=0.0).to(tl.float32)
-        x += tl.load(mine + d, mask=known, other=0.0).to(tl.float32)
-        theirs = Y + one[:, None] * depth + inner[None, :]
-        y = tl.load(theirs + d, mask=known, other=0.0).to(tl.float32)
-        y += tl.load(theirs, mask=known, other=0.0).to(tl.float32)
-        theirs = Y + two[:, None] * depth + inner[None, :]
-        z = tl.load(theirs + d, mask=known, other=0.0).to(tl.float32)
-        z += tl.load(theirs, mask=known, other=0.0).to(tl.float32)
+        x += tl.load(mine + depth, mask=known, other=0.0).to(tl.float32)
+        theirs = Y + one[:, None] * (2 * depth) + inner[None, :]
+        y = tl.load(theirs, mask=known, other=0.0).to(tl.float32)
+        y += tl.load(theirs + depth, mask=known, other=0.0).to(tl.float32)
+        theirs = Y + two[:, None] * (2 * depth) + inner[None, :]
+        z = tl.load(theirs, mask=known, other=0.0).to(tl.float32)
+        z += tl.load(theirs + depth, mask=known, other=0.0).to(tl.float32)
         total += (x - y) * (x - y) - (x - z) * (x - z)
     apart = tl.sum(total, axis=1)
     nearer = tl.where(apart == 0.0, tl.minimum(one, two), tl.where(apart > 0.0, two, one))
@@ -108,7 +107,7 @@ class Closest:
     Parameters
     ----------
     leaf : Leaf
-        Squared distances by products.
+        Squared distances by products of h + l.
     shape : tuple of int
         Rows and columns.
     """
@@ -116,8 +115,7 @@ class Closest:
     def __init__(self, leaf: Leaf, shape: tuple[int, int]) -> None:
         self._shape, self._leaf, d = shape, leaf, leaf.features
         self._depth = max(_LEAST, triton.next_power_of_2(d))
-        self._x = _widened(leaf.x.rows[:, :d], self._depth)
-        self._y = _widened(leaf.y.rows[:, d : 2 * d], self._depth)
+        self._x, self._y = (_widened(side.rows[:, :d], self._depth) for side in (leaf.x, leaf.y))
         # products are of rows times a power of two
         self._half = leaf.y.squares / leaf.factor
         self._off = _rounding(leaf, self._half[: shape[1]], *shape)
@@ -177,9 +175,8 @@ class Closest:
 def _rounding(leaf: Leaf, half: Tensor, n: int, m: int) -> Tensor:
     """Return what the difference of two scores of each row may be off by."""
     d = leaf.features
-    high, low = (_lengths(leaf.x.rows[:n, k * d : (k + 1) * d]) for k in (0, 1))
-    most = _lengths(leaf.y.rows[:m, d : 2 * d]).amax()
-    most_low = _lengths(leaf.y.rows[:m, :d]).amax()
+    high, low = (_lengths(leaf.x.rows[:n, k : k + d]) for k in (0, leaf.depth))
+    most, most_low = (_lengths(leaf.y.rows[:m, k : k + d]).amax() for k in (0, leaf.depth))
     products = low * (most + most_low) + high * (most_low + _SUMS * most)
     off = 2.0 * (products + _HALF_SQUARES * half.amax())
     return torch.where(half.amax() < LONGEST, off, torch.inf)
