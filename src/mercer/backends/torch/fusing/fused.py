@@ -25,7 +25,15 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
-from mercer.backends.torch.fusing.leaves import SPLITS, Leaf, Side, giver, padded, prepare, prepare_all
+from mercer.backends.torch.fusing.leaves import (
+    SPLITS,
+    Leaf,
+    Side,
+    giver,
+    padded,
+    prepare,
+    prepare_all,
+)
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
 from mercer.backends.torch.operands import Operands, Rows
