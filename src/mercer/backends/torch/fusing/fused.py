@@ -34,7 +34,7 @@ from mercer.backends.torch.fusing.leaves import (
     prepare,
     prepare_all,
 )
-from mercer.backends.torch.fusing.source import is_expressible
+from mercer.backends.torch.fusing.source import exponents, is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run
@@ -116,7 +116,8 @@ class FusedPairs:
             return self.deep.product(right)
         from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
 
-        return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
+        operands = (self._arguments(), self._ways(), self.shape)
+        return multiply(self._program, *operands, right, self._wants_zeros)
 
     def rows(self, part: slice) -> Tensor:
         """Return some rows of K."""
@@ -154,6 +155,17 @@ class FusedPairs:
         if plain and leaf.way is Way.SPLIT and leaf.features and self.shape[1] <= MOST_COLUMNS:
             return Closest(leaf, self.shape)
         return None
+
+    @cached_property
+    def _wants_zeros(self) -> bool:
+        """Whether an exponential tells distances that products cannot tell from zero."""
+        off = 0.0
+        for i, op in exponents(self._program).items():
+            leaf = self._leaves[i]
+            if leaf.way.is_product:
+                longest = float(leaf.x.squares.amax() + leaf.y.squares.amax())
+                off = max(off, abs(op.c0) * leaf.least * longest)
+        return not off <= _ROUNDING
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)

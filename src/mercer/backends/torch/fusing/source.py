@@ -70,7 +70,12 @@ def is_expressible(program: Program) -> bool:
 
 
 def write_kernel(
-    program: Program, ways: Sequence[Way], depths: Sequence[int], reduction: Reduction
+    program: Program,
+    ways: Sequence[Way],
+    depths: Sequence[int],
+    reduction: Reduction,
+    groups: int = 1,
+    zeros: bool = True,
 ) -> Kernel:
     """Write the kernel of a program.
 
@@ -85,12 +90,19 @@ def write_kernel(
         product, the number of the other leaf.
     reduction : Reduction
         What becomes of tiles.
+    groups : int
+        Of columns, whose features are compared one by one together; all else is done with one
+        group after the other.
+    zeros : bool
+        Whether distances that products cannot tell from zero are zero, also where nothing but an
+        exponential reads them.
     """
-    text = _Text(program, ways, depths)
+    text = _Text(program, ways, depths, groups, zeros)
     before, inside, after = lines_of(reduction, ways)
     arguments = ["n", "m", "first", "span", "V", "OUT", "NUMBERS", "width", *text.pointers()]
     head = list(text.before())
-    tiles = [*text.leaves(), *text.operations()]
+    tile = [*text.leaves(), *text.operations(), *inside]
+    tiles = [*text.features(), *(line for g in range(groups) for line in [*text.group(g), *tile])]
     constants = [f"k{i}" for i in range(len(text.constants))]
     sizes = [f"{name}: tl.constexpr" for name in ("BM", "BN", "KV")]
     lines = [
@@ -101,9 +113,9 @@ def write_kernel(
         "    end = tl.minimum(begin + span, m)",
         f"    across = {_across(ways)}",
         *(f"    {line}" for line in [*head, *before]),
+        f"    WIDE: tl.constexpr = {groups} * BN",
         f"    for start in {walk_of(reduction)}:",
-        "        columns = (start + across).to(tl.int64)",
-        *(f"        {line}" for line in [*tiles, *inside]),
+        *(f"        {line}" for line in tiles),
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
@@ -121,8 +133,17 @@ def _across(ways: Sequence[Way]) -> str:
 class _Text:
     """Lines of a kernel, and the constants that they speak of."""
 
-    def __init__(self, program: Program, ways: Sequence[Way], depths: Sequence[int]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        ways: Sequence[Way],
+        depths: Sequence[int],
+        groups: int,
+        zeros: bool,
+    ) -> None:
         self.program, self.ways, self.depths = program, ways, depths
+        self.groups, self.zeros = groups, zeros
+        self.exponents = exponents(program)
         self.constants: list[float] = []
         self.lines: list[str] = []  # that an operation wants before its own
 
@@ -154,11 +175,23 @@ class _Text:
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def leaves(self) -> Iterator[str]:
+    def features(self) -> Iterator[str]:
+        """Compare what goes feature by feature, all groups of columns together."""
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield from self._by_columns(i, leaf, depth)
-            elif way.is_product and depth <= HELD:
+
+    def group(self, g: int) -> Iterator[str]:
+        """Say which columns a group has, and what their features gave."""
+        yield f"at = start + {g} * BN" if g else "at = start"
+        yield "columns = (at + across).to(tl.int64)"
+        for i, way in enumerate(self.ways):
+            if way is Way.COLUMNS:
+                yield f"r{i} = q{i}g{g}"
+
+    def leaves(self) -> Iterator[str]:
+        for i, (leaf, way, depth) in enumerate(self._parts()):
+            if way.is_product and depth <= HELD:
                 yield from _held_product(i, way, depth)
             elif way.is_product:
                 yield from _stepped_product(i, depth)
@@ -167,18 +200,26 @@ class _Text:
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"r{i} = f{i} * p{other} + (hx{i}[:, None] + hy{i}[None, :])"
             elif way.is_product and isinstance(leaf, SqDist):
-                yield f"hy{i} = tl.load(HY{i} + columns)"
-                yield f"h{i} = hx{i}[:, None] + hy{i}[None, :]"
-                yield f"r{i} = h{i} - f{i} * p{i}"
-                yield f"r{i} = tl.where(r{i} > t{i} * h{i}, r{i}, 0.0)"
+                yield from self._squared_distance(i)
             elif way.is_product:
                 yield f"r{i} = f{i} * p{i}"
         for i in range(len(self.program.row_terms)):
             yield f"w{i} = tl.load(W{i} + columns)"
 
+    def _squared_distance(self, i: int) -> Iterator[str]:
+        """Take a product from squared lengths; all times a factor where an exponential follows."""
+        op = self.exponents.get(i)
+        k = "" if op is None else f"{self.constant(op.c0 * _LOG2E)} * "
+        more = "<" if op is not None and op.c0 < 0 else ">"
+        yield f"hy{i} = {k}tl.load(HY{i} + columns)"
+        yield f"h{i} = ({k}hx{i})[:, None] + hy{i}[None, :]"
+        yield f"r{i} = h{i} - ({k}f{i}) * p{i}"
+        if op is None or self.zeros:
+            yield f"r{i} = tl.where(r{i} {more} t{i} * h{i}, r{i}, 0.0)"
+
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
-        begin, step, end = FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
-        yield from begin
+        steps = [FEATURE_STEPS[type(leaf)](f"q{i}g{g}", leaf) for g in range(self.groups)]
+        yield from (line for begin, _, _ in steps for line in begin)
         # a tile of columns lies in one band
         yield f"band = tl.zeros((), tl.int64) + start // {BAND}"
         yield f"py{i} = Y{i} + band * {depth * BAND} + start % {BAND}"
@@ -186,9 +227,11 @@ class _Text:
         yield f"    for j in tl.static_range({UNROLLED}):"
         # names of their own: Triton wants a name to keep its type through a loop
         yield f"        a = tl.load(px{i} + (k + j) * {BAND})[:, None]"
-        yield f"        b = tl.load(py{i} + (k + j) * {BAND} + across)[None, :]"
-        yield from (f"        {line}" for line in step)
-        yield from end
+        for g, (_, step, _) in enumerate(steps):
+            where = f"(k + j) * {BAND} + {g} * BN + across"
+            yield f"        b = tl.load(py{i} + {where})[None, :]"
+            yield from (f"        {line}" for line in step)
+        yield from (line for _, _, end in steps for line in end)
 
     # --- operations ------------------------------------------------------------------------------
 
@@ -199,6 +242,13 @@ class _Text:
             yield from self.lines
             yield f"r{op.out} = {result}"
 
+    def exponent(self, op: Op) -> str:
+        """Return c0 * a + c1 in base 2; squared distances come with c0."""
+        known = any(op is other for other in self.exponents.values())
+        if known and self.ways[op.a].is_product:
+            op = op._replace(c0=1.0 / _LOG2E)
+        return self.affine(op, _LOG2E)
+
     def affine(self, op: Op, factor: float = 1.0) -> str:
         """Return c0 * a + c1, all times a factor."""
         text = f"r{op.a}"
@@ -208,6 +258,21 @@ class _Text:
 
     def _parts(self) -> Iterator[tuple[Statistic, Way, int]]:
         yield from zip(self.program.leaves, self.ways, self.depths, strict=True)
+
+
+def exponents(program: Program) -> dict[int, Op]:
+    """Return the exponential of each squared distance that nothing else reads."""
+    found = {}
+    for i, leaf in enumerate(program.leaves):
+        readers = []
+        for op in program.ops:
+            if i in op.reads():
+                readers.append(op)
+            if op.out == i:  # from here on the register holds something else
+                break
+        if isinstance(leaf, SqDist) and [op.code for op in readers] == [Code.EXP]:
+            found[i] = readers[0]
+    return found
 
 
 def _held(way: Way, depth: int) -> tuple[int, list[tuple[int, int]]]:
@@ -298,7 +363,7 @@ _VERBS: dict[Code, _Verb] = {
     Code.SUM: _sum,
     Code.PRODUCT: lambda op, t: f"{t.constant(op.c0)} * r{op.a} * r{op.b}",
     Code.RATIO: _ratio,
-    Code.EXP: lambda op, t: f"tl.exp2({t.affine(op, _LOG2E)})",
+    Code.EXP: lambda op, t: f"tl.exp2({t.exponent(op)})",
     Code.SQRT: lambda op, t: f"tl.sqrt({t.affine(op)})",
     Code.TANH: _tanh,
     Code.POWER: lambda op, t: f"tl.exp2({t.constant(op.c2)} * tl.log2({t.affine(op)}))",
