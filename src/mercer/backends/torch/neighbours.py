@@ -25,7 +25,7 @@ Tensor: TypeAlias = torch.Tensor
 _ROUNDING = 1e-13  # of |x|^2 + |y|^2: more than products of rows can be off
 _SMALLEST = 1e-290  # squares below it lose digits
 _AT_ONCE = 1 << 16  # rows of one search by kernels: enough for any card
-_DOUBTS = 0.5  # share of rows in doubt from which on a way to search is left out for the next ones
+_DOUBTS = 0.5  # share of rows in doubt from which on a way to search is left out for the others
 _COPIES = 6  # of the columns, in float64: what a search by kernels holds of them
 
 
@@ -123,27 +123,25 @@ class _Search:
 
         def search(entries: int) -> Array:
             columns = self._pairs.leaves[0].columns.block(slice(None))
-            ways = searches(self._key, columns, wanted)
-            height = entries // ways[0].width
-            none = np.empty(0, dtype=np.int64)
-            left = [none]
-            for part in parts(len(self._index), min(_AT_ONCE, height)):
-                rows: range | Array = range(part.start, part.stop)
-                for way in tuple(ways):
-                    doubtful = [
-                        self._by_candidates(rows[some], way)
-                        for some in parts(len(rows), entries // way.width)
-                    ]
-                    asked, rows = len(rows), np.concatenate([none, *doubtful])
-                    if len(rows) > _DOUBTS * asked:
-                        ways.remove(way)
-                left.append(np.asarray(rows))
-            return np.concatenate(left)
+            rows: range | Array = range(len(self._index))
+            for way in searches(self._key, columns, wanted):
+                rows = self._by_way(way, rows, entries)
+            return np.asarray(rows, dtype=np.int64)
 
         try:
             return self._device.in_blocks(search, "a search for candidates")
         except (OutOfResources, MemoryBudgetError):  # blocks may still have room
             return np.arange(len(self._index))
+
+    def _by_way(self, way: Any, rows: range | Array, entries: int) -> Array:
+        """Search by one way until too many rows stay in doubt; return these, and those left out."""
+        height, left = min(_AT_ONCE, entries // way.width), [np.empty(0, dtype=np.int64)]
+        for part in parts(len(rows), height):
+            left.append(self._by_candidates(rows[part], way))
+            if len(left[-1]) > _DOUBTS * (part.stop - part.start):
+                left.append(np.asarray(rows[part.stop :], dtype=np.int64))
+                break
+        return np.concatenate(left)
 
     def _by_candidates(self, rows: range | Array, way: Any) -> Array:
         """Measure the candidates of some rows; return the rows that others may be nearer to."""

@@ -28,7 +28,6 @@ from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
 from mercer.backends.torch.fusing.leaves import (
     SPLITS,
     Leaf,
-    Side,
     giver,
     padded,
     prepare,
@@ -135,14 +134,7 @@ class FusedPairs:
 
         if self._closest is None:
             return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
-        found, again = self._closest.search()
-        if len(again):
-            (leaf,) = self._leaves
-            few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
-            some = FusedPairs(
-                self._program, [replace(leaf, x=few)], [], (len(again), self.shape[1])
-            )
-            found[again] = find_nearest(self._program, some._arguments(), some._ways(), some.shape)
+        found: Tensor = self._closest.search()
         return found
 
     @cached_property

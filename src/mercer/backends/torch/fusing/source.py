@@ -190,7 +190,7 @@ class _Text:
                 yield f"r{i} = q{i}g{g}"
 
     def leaves(self) -> Iterator[str]:
-        for i, (leaf, way, depth) in enumerate(self._parts()):
+        for i, (_, way, depth) in enumerate(self._parts()):
             if way.is_product and depth <= HELD:
                 yield from _held_product(i, way, depth)
             elif way.is_product:
