@@ -33,7 +33,8 @@ from mercer.backends.torch.fusing.leaves import (
     prepare,
     prepare_all,
 )
-from mercer.backends.torch.fusing.source import exponents, is_expressible
+from mercer.backends.torch.fusing.operations import exponents
+from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
 from mercer.backends.torch.operands import Operands, Rows
 from mercer.backends.torch.program import Block, run

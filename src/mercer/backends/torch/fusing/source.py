@@ -21,11 +21,12 @@ columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mercer.backends.lowering.program import Code, Op, Program
 from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS
+from mercer.backends.torch.fusing.operations import LOG2E, VERBS, exponents
 from mercer.backends.torch.fusing.reductions import Reduction, lines_of, walk_of
 from mercer.backends.torch.fusing.tiling import BAND, HELD, STEP, UNROLLED, Way, pieces
 from mercer.expression import (
@@ -36,7 +37,6 @@ from mercer.expression import (
 
 _MOST_POWER = 64  # by repeated multiplication
 _MOST_DEGREE = 4  # of symmetric sums: each degree takes a tile of registers
-_LOG2E = 1.4426950408889634
 _NUMBERS = "tl.arange(0, BN)"
 _ARGUMENTS = {
     Way.PRODUCTS: ("X", "Y", "HX", "HY", "f", "t"),
@@ -209,7 +209,7 @@ class _Text:
     def _squared_distance(self, i: int) -> Iterator[str]:
         """Take a product from squared lengths; all times a factor where an exponential follows."""
         op = self.exponents.get(i)
-        k = "" if op is None else f"{self.constant(op.c0 * _LOG2E)} * "
+        k = "" if op is None else f"{self.constant(op.c0 * LOG2E)} * "
         more = "<" if op is not None and op.c0 < 0 else ">"
         yield f"hy{i} = {k}tl.load(HY{i} + columns)"
         yield f"h{i} = ({k}hx{i})[:, None] + hy{i}[None, :]"
@@ -238,7 +238,7 @@ class _Text:
     def operations(self) -> Iterator[str]:
         for op in self.program.ops:
             self.lines.clear()
-            result = _VERBS[Code(op.code)](op, self)
+            result = VERBS[Code(op.code)](op, self)
             yield from self.lines
             yield f"r{op.out} = {result}"
 
@@ -246,8 +246,8 @@ class _Text:
         """Return c0 * a + c1 in base 2; squared distances come with c0."""
         known = any(op is other for other in self.exponents.values())
         if known and self.ways[op.a].is_product:
-            op = op._replace(c0=1.0 / _LOG2E)
-        return self.affine(op, _LOG2E)
+            op = op._replace(c0=1.0 / LOG2E)
+        return self.affine(op, LOG2E)
 
     def affine(self, op: Op, factor: float = 1.0) -> str:
         """Return c0 * a + c1, all times a factor."""
@@ -258,21 +258,6 @@ class _Text:
 
     def _parts(self) -> Iterator[tuple[Statistic, Way, int]]:
         yield from zip(self.program.leaves, self.ways, self.depths, strict=True)
-
-
-def exponents(program: Program) -> dict[int, Op]:
-    """Return the exponential of each squared distance that nothing else reads."""
-    found = {}
-    for i, leaf in enumerate(program.leaves):
-        readers = []
-        for op in program.ops:
-            if i in op.reads():
-                readers.append(op)
-            if op.out == i:  # from here on the register holds something else
-                break
-        if isinstance(leaf, SqDist) and [op.code for op in readers] == [Code.EXP]:
-            found[i] = readers[0]
-    return found
 
 
 def _held(way: Way, depth: int) -> tuple[int, list[tuple[int, int]]]:
@@ -303,72 +288,3 @@ def _stepped_product(i: int, depth: int) -> Iterator[str]:
     yield f"    left = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
     yield f"    right = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
     yield f"    p{i} = tl.dot(left, right, p{i})"
-
-
-# --- operations on tiles -----------------------------------------------------------------------
-
-_Verb = Callable[[Op, _Text], str]
-
-
-def _sum(op: Op, text: _Text) -> str:
-    total = f"{text.constant(op.c0)} * r{op.a} + {text.constant(op.c1)} * r{op.b}"
-    return f"{total} + {text.constant(op.c2)}" if op.c2 else total
-
-
-def _ratio(op: Op, text: _Text) -> str:
-    a, b = f"r{op.a}", f"r{op.b}"
-    both = f"({a} == 0.0) & ({b} == 0.0)"
-    return f"tl.where({both}, 1.0, {a} / tl.where({both}, 1.0, {b}))"
-
-
-def _whole_power(op: Op, text: _Text) -> str:
-    """Square repeatedly, in lines before the one that multiplies."""
-    power, square, factors = abs(op.item), "z", []
-    text.lines.append(f"z = {text.affine(op)}")
-    while power:
-        if power & 1:
-            factors.append(square)
-        power >>= 1
-        if power:
-            text.lines.append(f"{square}z = {square} * {square}")
-            square += "z"
-    value = " * ".join(factors) or "(z * 0.0 + 1.0)"
-    return f"1.0 / ({value})" if op.item < 0 else value
-
-
-def _tanh(op: Op, text: _Text) -> str:
-    """Divide exponentials; near zero, where these lose digits, take the series."""
-    text.lines += [
-        f"z = {text.affine(op)}",
-        "zz = z * z",
-        f"ze = tl.exp2({-2.0 * _LOG2E} * tl.abs(z))",
-        "far = tl.where(z < 0, -1.0, 1.0) * (1.0 - ze) / (1.0 + ze)",
-        "near = z * (1.0 + zz * (-0.33333333 + zz * (0.13333333 - zz * 0.053968254)))",
-    ]
-    return "tl.where(zz < 0.04, near, far)"
-
-
-def _polynomial(op: Op, text: _Text) -> str:
-    x = text.affine(op)
-    *lower, highest = text.program.coefficients[op.item : op.item + op.items]
-    total = text.constant(highest)
-    for coefficient in reversed(lower):
-        total = f"({total} * {x} + {text.constant(coefficient)})"
-    return total
-
-
-_VERBS: dict[Code, _Verb] = {
-    Code.FILL: lambda op, t: f"tl.zeros((BM, BN), tl.float32) + {t.constant(op.c0)}",
-    Code.AFFINE: lambda op, t: t.affine(op),
-    Code.SUM: _sum,
-    Code.PRODUCT: lambda op, t: f"{t.constant(op.c0)} * r{op.a} * r{op.b}",
-    Code.RATIO: _ratio,
-    Code.EXP: lambda op, t: f"tl.exp2({t.exponent(op)})",
-    Code.SQRT: lambda op, t: f"tl.sqrt({t.affine(op)})",
-    Code.TANH: _tanh,
-    Code.POWER: lambda op, t: f"tl.exp2({t.constant(op.c2)} * tl.log2({t.affine(op)}))",
-    Code.WHOLE_POWER: _whole_power,
-    Code.POLYNOMIAL: _polynomial,
-    Code.ROW_PRODUCT: lambda op, t: f"u{op.item}[:, None] * w{op.item}[None, :]",
-    Code.ROW_SUM: lambda op, t: f"u{op.item}[:, None] + w{op.item}[None, :]",
-}
