@@ -1,12 +1,11 @@
 """Fused float32 work on a card: an expression is one Triton kernel, and its matrix is not stored.
 
 Operands of products are split into two numbers of 16 bits each, x = h + l, and
-x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores, written as one of
-three times the depth. Rows are brought near 2^8 first, by one power of two for all, so that small
-numbers keep their bits. Where a sample, run through the kernel itself, says that this, or distances
-from products at all, lose digits, features are compared one by one in float32; where that does,
-too, nothing is fused. Distances that products cannot tell from zero are zero, so that equal rows
-are.
+x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores. Rows are brought
+near 2^8 first, by one power of two for all, so that small numbers keep their bits. Where a sample,
+run through the kernel itself, says that this, or distances from products at all, lose digits,
+features are compared one by one in float32; where that does, too, nothing is fused. Distances that
+products cannot tell from zero are zero, so that equal rows are.
 """
 
 from __future__ import annotations
