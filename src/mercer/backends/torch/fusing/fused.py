@@ -150,14 +150,19 @@ class FusedPairs:
 
     @cached_property
     def _wants_zeros(self) -> bool:
-        """Whether an exponential tells distances that products cannot tell from zero."""
-        off = 0.0
+        """Whether an exponential tells distances that products cannot tell from zero.
+
+        Other distances are off by as much, so little is lost where these are not made zero.
+        """
         for i, op in exponents(self._program).items():
             leaf = self._leaves[i]
-            if leaf.way.is_product:
-                longest = float(leaf.x.squares.amax() + leaf.y.squares.amax())
-                off = max(off, abs(op.c0) * leaf.least * longest)
-        return not off <= _ROUNDING
+            if not leaf.way.is_product:
+                continue
+            longest = float(leaf.x.squares.amax() + leaf.y.squares.amax())
+            seen = abs(op.c0) * leaf.least * longest / _UNSEEN
+            if not seen <= (_ROUNDING if leaf.features else _HALF_ROUNDING):
+                return True
+        return False
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)
