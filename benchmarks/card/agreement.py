@@ -265,15 +265,13 @@ FORMS = {
     "HarmonicRegressor": Case(
         lambda: mercer.HarmonicRegressor(NEAR), "missing", "predict", _SMOOTH
     ),
-    "GaussianClassifier": Case(
-        lambda: mercer.GaussianClassifier(), "group", "decision_function", _SMOOTH
-    ),
+    "GaussianClassifier": Case(mercer.GaussianClassifier, "group", "decision_function", _SMOOTH),
     "GaussianMixture": Case(lambda: mercer.GaussianMixture(5), None, "score_samples", _SMOOTH),
     "ProbabilisticPCA": Case(
         lambda: mercer.ProbabilisticPCA(3), None, "score_samples", _SMOOTH, certified=False
     ),
     "ICA": Case(lambda: mercer.ICA(3), None, "transform", _SMOOTH),
-    "Whiten": Case(lambda: mercer.Whiten(), None, "transform", _SMOOTH, certified=False),
+    "Whiten": Case(mercer.Whiten, None, "transform", _SMOOTH, certified=False),
     "MDS": Case(lambda: mercer.MDS(2), None, "embedding_", _SMOOTH, certified=False),
     "MultipleKernel": Case(
         lambda: selection.MultipleKernel(mercer.KernelRidge(0.1), [NEAR, Laplacian(8.0), Linear()]),
