@@ -19,6 +19,7 @@ from mercer.array_types import Array
 from mercer.card_rows.operators import host_of, is_matrix, with_operators
 from mercer.card_rows.transport import bring_numbers, there_or_here, torch_library
 from mercer.card_rows.transpose import TransposedRows
+from mercer.card_rows.vector import CardVector
 
 _ENTRIES = 1 << 26  # of products that are held at once: half a gigabyte
 _FLOATS: dict[str, Any] = {
@@ -135,6 +136,11 @@ class CardRows:
         if isinstance(where[0], int | np.integer):  # of one row the numbers
             row = np.asarray(self.tensor[int(where[0])].cpu().numpy())
             return row[where[1:]] if len(where) > 1 else row
+        if isinstance(index, CardVector):
+            return there_or_here(
+                lambda: CardRows(self.tensor[index.tensor]),
+                lambda: self.on_host()[index.on_host()],
+            )
         several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
         if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
             return there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
@@ -230,8 +236,9 @@ class CardRows:
     def sent(self, array: Any) -> Any:
         """Return numbers of the host in float64 on the card; those that are there as they are."""
         torch = torch_library()
-        if isinstance(array, torch.Tensor):
-            return array.to(torch.float64)
+        if isinstance(array, torch.Tensor | CardVector):
+            there = array if isinstance(array, torch.Tensor) else array.tensor
+            return there.to(torch.float64)
         from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
 
         there = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))

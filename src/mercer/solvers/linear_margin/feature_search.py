@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.points import to_host
 from mercer.solvers.base import Status, Watch
 from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, RowBlock, barrier
 from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
@@ -106,7 +107,7 @@ class FeatureSearch:
 
         Returns the point, the rounding, and how far residuals moved for the last time.
         """
-        moved = np.zeros(len(at.t))
+        moved = np.zeros_like(at.t)
         descended = False
         while True:
             found = descend_rounded(P, at, width, self._tick)
@@ -170,7 +171,7 @@ class FeatureSearch:
 
     def _foreseen(self, P: FeatureProgramme, at: SmoothPoint, width: float) -> Array:
         """Return how far residuals move where corners are rounded over less, from rows near one."""
-        piece, none = P.duals_at(at.t), np.zeros(len(at.t))
+        piece, none = P.duals_at(at.t), np.zeros_like(at.t)
         near = np.flatnonzero(piece.distance_to_corner <= _BAND * width)
         if not len(near) or self._too_many(near, piece, _BAND * width):
             return none
@@ -191,7 +192,9 @@ class FeatureSearch:
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
             reach = np.maximum(band, _MOVED * moved)
-            near = np.union1d(np.flatnonzero(piece.distance_to_corner <= reach), wrong)
+            is_near = piece.distance_to_corner <= reach
+            is_near[wrong] = True
+            near = np.flatnonzero(is_near)
             if done == _ROUNDS or not len(near) or self._too_many(near, piece, band):
                 return self._all(P, v, t, band)
             vertex = self._solved(P.inner(near, piece), SmoothPoint(v, t[near]), width)
@@ -215,6 +218,7 @@ class FeatureSearch:
 
     def _all(self, P: FeatureProgramme, v: Array, t: Array, band: float) -> Vertex:
         """Give all rows to the interior point method."""
+        P, t = P.here(), to_host(t)
         band = min(band, self._size(P, t))
         piece = P.duals_at(t)
         every, part = P.everything(piece)
