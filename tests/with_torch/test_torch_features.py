@@ -10,11 +10,12 @@ import mercer
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
+from mercer.problems.margin import box_qp
 from mercer.solvers import Status
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer import staging  # noqa: E402 - after the skip
-from mercer.backends.torch import backend, device  # noqa: E402
+from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
 from mercer.card_rows import CardRows  # noqa: E402
@@ -70,8 +71,17 @@ MACHINES = {
 }
 
 
+@pytest.fixture(params=["vectors here", "vectors there"])
+def long(request, monkeypatch):
+    """Let vectors of the length of the rows be the host's, or the card's however short they are."""
+    if request.param == "vectors there":
+        for module in (features, box_qp):
+            monkeypatch.setattr(module, "LONG", 1)
+    return request.param == "vectors there"
+
+
 @pytest.mark.parametrize("name", MACHINES)
-def test_features_of_a_fit_never_travel(travelled, name):
+def test_features_of_a_fit_never_travel(travelled, long, name):
     """The rows go there once; then vectors, and squares of the size of the landmarks."""
     machine, y = MACHINES[name]
     given = (X,) if y is None else (X, y)
