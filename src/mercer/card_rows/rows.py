@@ -16,10 +16,10 @@ from weakref import ref
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows.arrays import LONG, CardArray
 from mercer.card_rows.operators import host_of, is_matrix, with_operators
 from mercer.card_rows.transport import bring_numbers, there_or_here, torch_library
 from mercer.card_rows.transpose import TransposedRows
-from mercer.card_rows.vector import CardVector
 
 _ENTRIES = 1 << 26  # of products that are held at once: half a gigabyte
 _FLOATS: dict[str, Any] = {
@@ -136,7 +136,7 @@ class CardRows:
         if isinstance(where[0], int | np.integer):  # of one row the numbers
             row = np.asarray(self.tensor[int(where[0])].cpu().numpy())
             return row[where[1:]] if len(where) > 1 else row
-        if isinstance(index, CardVector):
+        if isinstance(index, CardArray):
             return there_or_here(
                 lambda: CardRows(self.tensor[index.tensor]),
                 lambda: self.on_host()[index.on_host()],
@@ -220,6 +220,12 @@ class CardRows:
             torch_library().cat(found) if found else self.tensor.to(right.dtype) @ right
         )
 
+    def image(self, W: Array) -> Any:
+        """Return the rows times W (d,) or (d, k), in float64; of many rows it stays on the card."""
+        if len(self) < LONG or self.tensor.dtype != torch_library().float64:
+            return self @ W
+        return CardArray(self.tensor @ self.sent(W))
+
     def squared_lengths(self) -> Array:
         """Return the squared length of each row, in float64."""
         torch = torch_library()
@@ -236,7 +242,7 @@ class CardRows:
     def sent(self, array: Any) -> Any:
         """Return numbers of the host in float64 on the card; those that are there as they are."""
         torch = torch_library()
-        if isinstance(array, torch.Tensor | CardVector):
+        if isinstance(array, torch.Tensor | CardArray):
             there = array if isinstance(array, torch.Tensor) else array.tensor
             return there.to(torch.float64)
         from mercer.staging import send  # noqa: PLC0415  needs torch, which is there

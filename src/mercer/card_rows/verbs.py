@@ -1,8 +1,9 @@
-"""What NumPy's words for vectors are on a card."""
+"""What NumPy's words for arrays are on a card."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -12,26 +13,29 @@ from mercer.card_rows.transport import torch_library
 _SAME = (
     "add subtract multiply negative absolute maximum minimum less less_equal greater greater_equal "
     "not_equal logical_and logical_or logical_not bitwise_and bitwise_or square sqrt "
-    "isfinite isinf isnan exp expm1 log log1p hypot"
+    "isfinite isinf isnan exp expm1 log log1p hypot tanh"
 ).split()
-_OTHERS = {"divide": "true_divide", "invert": "bitwise_not", "power": "pow", "equal": "eq"}
+_OTHERS = {
+    "divide": "true_divide",
+    "invert": "bitwise_not",
+    "power": "pow",
+    "equal": "eq",
+    "expit": "sigmoid",  # SciPy's
+    "xlogy": "xlogy",
+    "xlog1py": "special.xlog1py",
+}
 
 
 def ndim(value: Any) -> int:
-    """Count the axes; NumPy's own word would ask a vector of a card for its numbers."""
+    """Count the axes; NumPy's own word would ask an array of a card for its numbers."""
     return int(value.ndim if hasattr(value, "ndim") else np.ndim(value))
 
 
 def _named(name: str) -> Callable[..., Any]:
     def verb(*operands: Any) -> Any:
-        return getattr(torch_library(), name)(*operands)
+        return attrgetter(name)(torch_library())(*operands)
 
     return verb
-
-
-def _matmul(first: Any, second: Any) -> Any:
-    kind = torch_library().promote_types(first.dtype, second.dtype)
-    return first.to(kind) @ second.to(kind)
 
 
 def _sign(x: Any) -> Any:
@@ -42,11 +46,10 @@ def _sign(x: Any) -> Any:
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: _named(name) for name in _SAME},
     **{name: _named(there) for name, there in _OTHERS.items()},
-    "matmul": _matmul,
     "sign": _sign,
 }
 
-# --- functions: each gets the vector that was met first, and then what NumPy's gets ---------------
+# --- functions: each gets the array that was met first, and then what NumPy's gets ---------------
 
 
 def _where(self: Any, condition: Any, *both: Any) -> Any:
@@ -57,6 +60,8 @@ def _where(self: Any, condition: Any, *both: Any) -> Any:
 
 
 def _flatnonzero(self: Any, a: Any) -> Any:
+    if a.ndim != 1:
+        return NotImplemented
     return type(self)(a.tensor.nonzero()[:, 0])
 
 
@@ -81,16 +86,20 @@ def _nan_to_num(self: Any, x: Any, nan: float = 0.0, posinf: Any = None, neginf:
 
 
 def _zeros_like(self: Any, a: Any, dtype: Any = None) -> Any:
-    return NotImplemented if dtype is not None else type(self)(torch_library().zeros_like(a.tensor))
+    return _full_like(self, a, 0, dtype)
 
 
 def _ones_like(self: Any, a: Any, dtype: Any = None) -> Any:
-    return NotImplemented if dtype is not None else type(self)(torch_library().ones_like(a.tensor))
+    return _full_like(self, a, 1, dtype)
 
 
 def _full_like(self: Any, a: Any, fill_value: float, dtype: Any = None) -> Any:
     kind = a.tensor.dtype if dtype is None else type(self)(a.tensor[:0]).astype(dtype).tensor.dtype
     return type(self)(torch_library().full_like(a.tensor, fill_value, dtype=kind))
+
+
+def _arange(self: Any, count: int) -> Any:
+    return type(self)(torch_library().arange(count, device=self.tensor.device))
 
 
 def _concatenate(self: Any, parts: Any, axis: int = 0) -> Any:
@@ -107,7 +116,7 @@ def _append(self: Any, arr: Any, values: Any, axis: Any = None) -> Any:
 def _einsum(self: Any, text: str, *operands: Any, **options: Any) -> Any:
     if text != "i,i->" or options:
         return NotImplemented
-    return _matmul(*map(self._operand, operands)).item()
+    return self._product(*map(self._operand, operands))
 
 
 def _bincount(self: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any:
@@ -122,7 +131,8 @@ def _bincount(self: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any
 
 def _by_method(name: str) -> Callable[..., Any]:
     def function(self: Any, a: Any, **options: Any) -> Any:
-        return NotImplemented if set(options) - {"initial"} else getattr(a, name)(**options)
+        known = {"initial", "axis", "keepdims"} >= set(options)
+        return getattr(a, name)(**options) if known and hasattr(a, name) else NotImplemented
 
     return function
 
@@ -136,6 +146,7 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "nan_to_num": _nan_to_num,
     "zeros_like": _zeros_like,
     "full_like": _full_like,
+    "arange": _arange,
     "ones_like": _ones_like,
     "concatenate": _concatenate,
     "append": _append,

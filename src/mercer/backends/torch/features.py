@@ -20,7 +20,7 @@ from mercer.backends.contract import (
 )
 from mercer.backends.reference.partition import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.card_rows import LONG, CardRows, CardVector
+from mercer.card_rows import LONG, CardArray, CardRows
 from mercer.points import to_host as in_memory
 from mercer.resources import MemoryBudgetError
 
@@ -68,16 +68,16 @@ class TorchFeatures(Features):
 
     def placed(self, x: Any) -> Any:
         """Put it beside features that lie there, unless so few numbers are the host's."""
-        return CardVector.beside(self._there, x) if self._stays else in_memory(x)
+        return CardArray.beside(self._there, x) if self._stays else in_memory(x)
 
     def values(self, w: Array) -> Any:
         """Multiply on the device; many values stay there."""
         found = self._multiplied(self._device.put(w, np.float64))
-        return CardVector(found) if self._stays else to_host(found)
+        return CardArray(found) if self._stays else to_host(found)
 
     def _sent(self, x: Any, dtype: Any = np.float64) -> Tensor:
         """Return a vector there."""
-        return x.tensor if isinstance(x, CardVector) else self._device.put(x, dtype)
+        return x.tensor if isinstance(x, CardArray) else self._device.put(x, dtype)
 
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
         """Add up blocks."""

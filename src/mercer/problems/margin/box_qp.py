@@ -16,7 +16,7 @@ import numpy as np
 from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
-from mercer.card_rows import LONG, CardRows, CardVector, looked_up
+from mercer.card_rows import LONG, CardArray, CardRows, looked_up
 from mercer.gram import Gram
 from mercer.gram.accurate_products import EPS, accurate_product, product_rounding
 from mercer.gram.base import Unwrapped
@@ -91,7 +91,7 @@ class BoxQP:
     def epsilons(self) -> Any:
         """Return epsilon of each variable."""
         given: Any = self.epsilon
-        if isinstance(given, CardVector):
+        if isinstance(given, CardArray):
             return given
         return np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), self.linear.shape)
 
@@ -117,14 +117,14 @@ class BoxQP:
         if self.group is not None:
             vectors["group"] = self.group
         for name, x in vectors.items():
-            vectors[name] = CardVector.beside(F.tensor, x)
+            vectors[name] = CardArray.beside(F.tensor, x)
         return replace(self, **vectors)
 
     def beside(self, x: Any) -> Any:
         """Return a vector of one number for each variable where those of the programme lie."""
         first: Any = self.linear
-        there = isinstance(first, CardVector)
-        return CardVector.beside(first.tensor, x) if there else to_host(x)
+        there = isinstance(first, CardArray)
+        return CardArray.beside(first.tensor, x) if there else to_host(x)
 
     def members(self) -> list[Any]:
         """Return the variables of each group, as an index; all of them need no list."""

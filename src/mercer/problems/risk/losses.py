@@ -37,9 +37,9 @@ class LossCurvature:
     def times(self, V: Array) -> Array:
         """Multiply a change of scores (n, k) by the curvature of its row."""
         if self.shares is None:
-            return np.asarray(self.own * V)
+            return self.own * V
         middle = (self.shares * V).sum(axis=1, keepdims=True)
-        return np.asarray(self.shares * (V - middle))
+        return self.shares * (V - middle)
 
     def mean(self, weights: Array) -> Array:
         """Return the weighted mean over the rows of the curvature between scores: (k, k)."""
@@ -54,7 +54,7 @@ class LossCurvature:
         if self.shares is None:
             return self.own[:, c] if c == e else None
         p = self.shares
-        return np.asarray(p[:, c] * (1 - p[:, c]) if c == e else -p[:, c] * p[:, e])
+        return p[:, c] * (1 - p[:, c]) if c == e else -p[:, c] * p[:, e]
 
 
 class Loss(ABC):
@@ -124,7 +124,7 @@ class LogLoss(Loss):
             small = np.exp(-np.abs(behind))
             values = np.maximum(behind, 0.0) + log1p(small)
             return values[:, 0], -y * np.where(behind > 0, 1.0, small) / (1.0 + small)
-        rows, most = np.arange(len(f)), f.max(axis=1)
+        rows, most = np.arange(len(f), like=f), f.max(axis=1)
         ahead = f[rows, codes] - most
         p = np.exp(f - most[:, None])
         p[rows, codes] = 0.0
@@ -147,12 +147,12 @@ class LogLoss(Loss):
         """Return the negative entropy of the probabilities that have these slopes."""
         if u.shape[1] == 1:
             wrong = np.clip(-signs(codes) * u, 0.0, 1.0)[:, 0]
-            return np.asarray(xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong))
-        others, rows = np.maximum(u, 0.0), np.arange(len(u))
+            return xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)
+        others, rows = np.maximum(u, 0.0), np.arange(len(u), like=u)
         others[rows, codes] = 0.0
         wrong = np.minimum(others.sum(axis=1), 1.0)
         right = xlog1py(1 - wrong, -wrong)
-        return np.asarray(xlogy(others, others).sum(axis=1) + right)
+        return xlogy(others, others).sum(axis=1) + right
 
     def log_probabilities(self, f: Array) -> Array:
         """Return the logarithm of the logistic function of the scores."""
@@ -174,11 +174,11 @@ class SquaredLoss(Loss):
 
     def values(self, f: Array, codes: Array) -> Array:
         """Return (f - y)^2 / 2, added up over the scores."""
-        return np.asarray(0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1))
+        return 0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1)
 
     def slopes(self, f: Array, codes: Array) -> Array:
         """Return f - y."""
-        return np.asarray(f - targets(codes, f.shape[1]))
+        return f - targets(codes, f.shape[1])
 
     def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return one."""
@@ -186,7 +186,7 @@ class SquaredLoss(Loss):
 
     def conjugates(self, u: Array, codes: Array) -> Array:
         """Return u^2 / 2 + u y."""
-        return np.asarray((0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1))
+        return (0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1)
 
     def log_probabilities(self, f: Array) -> Array:
         """Refuse: least squares fits labels, not chances."""
@@ -207,11 +207,11 @@ class TanhLoss(Loss):
 
     def values(self, f: Array, codes: Array) -> Array:
         """Return 1 - y tanh(f), added up over the scores."""
-        return np.asarray((2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1))
+        return (2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1)
 
     def slopes(self, f: Array, codes: Array) -> Array:
         """Return -y (1 - tanh(f)^2)."""
-        return np.asarray(-targets(codes, f.shape[1]) * _square_sech(f))
+        return -targets(codes, f.shape[1]) * _square_sech(f)
 
     def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return 2 y tanh(f) (1 - tanh(f)^2)."""
@@ -244,7 +244,7 @@ def targets(codes: Array, columns: int) -> Array:
 def softmax(f: Array) -> Array:
     """Return exp(f) with rows that add up to one."""
     p = np.exp(f - f.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
 
 
 def log_softmax(f: Array) -> Array:
@@ -259,4 +259,4 @@ def two_columns(second: Array, first: Array) -> Array:
 
 
 def _square_sech(f: Array) -> Array:
-    return np.asarray(4 * expit(2 * f) * expit(-2 * f))
+    return 4 * expit(2 * f) * expit(-2 * f)

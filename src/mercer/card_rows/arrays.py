@@ -1,9 +1,9 @@
-"""Vectors that lie on a card, in the words of NumPy.
+"""Arrays with one long side that lie on a card, in the words of NumPy.
 
-Solvers ask for sums, comparisons and rows that meet a condition. Of a vector on a card these are
+Solvers ask for sums, comparisons and rows that meet a condition. Of numbers on a card these are
 made there, so that one text of a solver serves both places: half a million numbers take a card
 microseconds, and the host, which finds new memory for each result, milliseconds. What a card has no
-word for is asked of the host.
+word for is asked of the host, and what has lost its long side comes there.
 """
 
 from __future__ import annotations
@@ -16,43 +16,52 @@ from mercer.array_types import Array
 from mercer.card_rows.transport import bring_numbers, torch_library
 from mercer.card_rows.verbs import FUNCTIONS, OPERATIONS, ndim
 
-LONG = 1 << 15  # numbers from which a card is sooner done than the host, launches included
+LONG = 1 << 15  # rows from which a card is sooner done than the host, launches included
 _TYPES = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
 _KINDS = {np.dtype(kind): name for name, kind in _TYPES.items()}
 
 
-class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
-    """Numbers in a row on a card.
+class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """Numbers on a card: one for each row, or a few.
 
     Parameters
     ----------
-    tensor : (n,) tensor
+    tensor : (n,) or (n, k) tensor
         float64, int64 or bool.
     """
 
-    ndim = 1
     __array_priority__ = 1000.0
 
     def __init__(self, tensor: Any) -> None:
-        self.tensor, self.shape = tensor, (len(tensor),)
+        self.tensor, self.shape = tensor, tuple(tensor.shape)
 
     @classmethod
-    def beside(cls, tensor: Any, array: Any) -> CardVector:
+    def beside(cls, tensor: Any, array: Any) -> CardArray:
         """Put an array where a tensor lies."""
         return cls(_sent(array, tensor))
 
     def __len__(self) -> int:
-        return self.shape[0]
+        return int(self.shape[0])
+
+    @property
+    def ndim(self) -> int:
+        """Count the axes."""
+        return len(self.shape)
 
     @property
     def size(self) -> int:
         """Count the numbers."""
-        return self.shape[0]
+        return int(self.tensor.numel())
 
     @property
     def dtype(self) -> Any:
         """The type of the numbers, in NumPy's words."""
         return np.dtype(_TYPES[str(self.tensor.dtype).removeprefix("torch.")])
+
+    @property
+    def T(self) -> CardArray:
+        """The transpose."""
+        return self if self.ndim == 1 else CardArray(self.tensor.T)
 
     def on_host(self) -> Array:
         """Return the numbers in the memory of the processor."""
@@ -74,7 +83,7 @@ class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
         if out is not None:
             out.tensor.copy_(found)
             return out
-        return CardVector(found) if found.ndim else found.item()
+        return CardArray(found) if found.ndim else found.item()
 
     def __array_function__(self, verb: Any, types: Any, given: Any, options: Any) -> Any:
         own = FUNCTIONS.get(verb.__name__)
@@ -85,8 +94,10 @@ class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
         return verb(*map(_deep, given), **hosts)
 
     def _fits(self, value: Any) -> bool:
-        """Return whether a value is one number, or as many as these."""
-        return ndim(value) == 0 or (ndim(value) == 1 and len(value) == len(self))
+        """Return whether a value is one number, or goes beside these row by row."""
+        shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        pairs = zip(reversed(shape), reversed(self.shape), strict=False)
+        return all(1 in (a, b) or a == b for a, b in pairs)
 
     def _operand(self, value: Any) -> Any:
         """Return a tensor of numbers; a single one may stay where it is."""
@@ -102,38 +113,61 @@ class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
             return torch.bool
         return torch.int64 if isinstance(value, int) else torch.float64
 
+    # --- products: sums over rows come to the host -----------------------------------------------
+
+    def __matmul__(self, other: Any) -> Any:
+        if hasattr(other, "on_host") and not isinstance(other, CardArray):
+            return NotImplemented  # rows on a card know best
+        return self._product(self.tensor, _sent(other, self.tensor))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._product(_sent(other, self.tensor), self.tensor)
+
+    @staticmethod
+    def _product(first: Any, second: Any) -> Any:
+        kind = torch_library().promote_types(first.dtype, second.dtype)
+        found = first.to(kind) @ second.to(kind)
+        if not found.ndim:
+            return found.item()
+        keeps_rows = first.ndim == 2 and first.shape[0] > first.shape[1]
+        return CardArray(found) if keeps_rows else bring_numbers(found)
+
     # --- entries ---------------------------------------------------------------------------------
 
     def __getitem__(self, index: Any) -> Any:
         found = self.tensor[self._index(index)]
-        return CardVector(found) if found.ndim else found.item()
+        return CardArray(found) if found.ndim else found.item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         value = value if ndim(value) == 0 else _sent(value, self.tensor).to(self.tensor.dtype)
         self.tensor[self._index(index)] = value
 
     def _index(self, index: Any) -> Any:
-        if isinstance(index, slice | int | np.integer):
+        if isinstance(index, tuple):
+            return tuple(map(self._index, index))
+        if index is None or isinstance(index, slice | int | np.integer):
             return index
         there = _sent(np.asarray(index) if isinstance(index, list) else index, self.tensor)
         return there if there.dtype == torch_library().bool else there.to(torch_library().int64)
 
     # --- methods of arrays -----------------------------------------------------------------------
 
-    def copy(self) -> CardVector:
+    def copy(self) -> CardArray:
         """Return a copy on the card."""
-        return CardVector(self.tensor.clone())
+        return CardArray(self.tensor.clone())
 
     def astype(self, dtype: Any, **options: Any) -> Any:
         """Return the numbers in another type."""
         kind = _KINDS.get(np.dtype(dtype), "int64" if np.dtype(dtype).kind in "iu" else None)
         if kind is None:
             return self.on_host().astype(dtype, **options)
-        return CardVector(self.tensor.to(getattr(torch_library(), kind)))
+        return CardArray(self.tensor.to(getattr(torch_library(), kind)))
 
-    def sum(self) -> Any:
-        """Add up."""
-        return self.tensor.sum().item()
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """Add up; sums over rows on the host."""
+        if axis is None:
+            return self.tensor.sum().item()
+        return _along(self.tensor.sum(dim=axis, keepdim=keepdims), axis)
 
     def mean(self) -> float:
         """Average."""
@@ -151,16 +185,18 @@ class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
         """Return whether none is zero."""
         return bool(self.tensor.all().item())
 
-    def max(self, initial: float | None = None) -> Any:
+    def max(self, axis: int | None = None, initial: Any = None, keepdims: bool = False) -> Any:
         """Return the largest, or `initial` if that is larger."""
+        if axis is not None and initial is None:
+            return _along(self.tensor.amax(dim=axis, keepdim=keepdims), axis)
         return self._extreme("amax", np.maximum, initial)
 
-    def min(self, initial: float | None = None) -> Any:
+    def min(self, initial: Any = None) -> Any:
         """Return the smallest, or `initial` if that is smaller."""
         return self._extreme("amin", np.minimum, initial)
 
-    def _extreme(self, verb: str, of_two: Any, initial: float | None) -> Any:
-        if initial is not None and not len(self):
+    def _extreme(self, verb: str, of_two: Any, initial: Any) -> Any:
+        if initial is not None and not self.size:
             return initial
         found = getattr(self.tensor, verb)().item()
         return found if initial is None else of_two(found, initial)
@@ -176,16 +212,28 @@ class CardVector(np.lib.mixins.NDArrayOperatorsMixin):
         return np.array, (self.on_host(),)  # whoever reads it may have no such device
 
 
+def placed_beside(rows: Any, array: Any) -> Any:
+    """Return numbers of rows where these lie: on a card, if there are many, else on the host."""
+    if hasattr(rows, "image") and len(rows) >= LONG:
+        return CardArray.beside(rows.tensor, array)
+    return host_of(array)
+
+
 def looked_up(table: Array, numbers: Any) -> Any:
     """Return the entries of a small table that numbers name, where these lie."""
-    if isinstance(numbers, CardVector):
-        return CardVector.beside(numbers.tensor, table)[numbers]
+    if isinstance(numbers, CardArray):
+        return CardArray.beside(numbers.tensor, table)[numbers]
     return table[numbers]
 
 
 def host_of(value: Any) -> Any:
-    """Return a vector of a card on the host; anything else as it is."""
-    return value.on_host() if isinstance(value, CardVector) else value
+    """Return numbers of a card on the host; anything else as it is."""
+    return value.on_host() if isinstance(value, CardArray) else value
+
+
+def _along(found: Any, axis: int) -> Any:
+    """Return what was found along an axis: where rows were added up, on the host."""
+    return bring_numbers(found) if axis == 0 else CardArray(found)
 
 
 def _deep(value: Any) -> Any:
@@ -196,7 +244,7 @@ def _deep(value: Any) -> Any:
 
 def _sent(array: Any, beside: Any) -> Any:
     """Return numbers where a tensor lies."""
-    if isinstance(array, CardVector):
+    if isinstance(array, CardArray):
         return array.tensor
     from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.card_rows import CardVector  # noqa: E402 - after the skip
+from mercer.card_rows import CardArray  # noqa: E402 - after the skip
 
 rng = np.random.default_rng(0)
 X = np.array([1.5, -2.0, 0.0, np.inf, -np.inf, np.nan, 3.0, -0.5])
@@ -17,11 +17,11 @@ NUMBERS = np.array([3, 0, 6])
 
 
 def there(x):
-    return CardVector(torch.from_numpy(np.array(x)))
+    return CardArray(torch.from_numpy(np.array(x)))
 
 
 def same(found, wanted):
-    on_card = isinstance(found, CardVector)
+    on_card = isinstance(found, CardArray)
     assert on_card == (np.ndim(wanted) == 1)
     np.testing.assert_array_equal(np.asarray(found), wanted)
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
@@ -40,7 +40,7 @@ def test_operators(name):
             (there(first) if np.ndim(first) else first, second),
             (first, there(second) if np.ndim(second) else second),
         ):
-            if isinstance(left, CardVector) or isinstance(right, CardVector):
+            if isinstance(left, CardArray) or isinstance(right, CardArray):
                 same(verb(left, right), wanted)
 
 
@@ -137,7 +137,7 @@ def test_what_a_card_has_no_word_for_is_the_hosts():
     assert isinstance(np.arctan(there(Y)), np.ndarray)
     np.testing.assert_array_equal(np.cumsum(there(Y)), np.cumsum(Y))
     np.testing.assert_array_equal(np.outer(there(Y), Y), np.outer(Y, Y))
-    np.testing.assert_array_equal(Y[:, None] * there(Y), Y[:, None] * Y)
+    np.testing.assert_array_equal(np.asarray(Y[:, None] * there(Y)), Y[:, None] * Y)
     host = Y.copy()
     host += there(Y)
     np.testing.assert_array_equal(host, 2 * Y)
