@@ -18,7 +18,7 @@ from mercer import staging  # noqa: E402 - after the skip
 from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
-from mercer.card_rows import CardRows  # noqa: E402
+from mercer.card_rows import CardRows, arrays, rows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, LANDMARKS = 3000, 40
@@ -75,7 +75,7 @@ MACHINES = {
 def long(request, monkeypatch):
     """Let vectors of the length of the rows be the host's, or the card's however short they are."""
     if request.param == "vectors there":
-        for module in (features, box_qp):
+        for module in (features, box_qp, arrays, rows):
             monkeypatch.setattr(module, "LONG", 1)
     return request.param == "vectors there"
 
@@ -106,7 +106,7 @@ def test_features_of_a_fit_never_travel(travelled, long, name):
 @pytest.mark.parametrize("written_out", [5_000_000, 1])
 @pytest.mark.parametrize("y", [LABELS, THREE])
 def test_newton_steps_of_logistic_regression_bring_vectors(
-    travelled, monkeypatch, y, written_out, frequencies
+    travelled, long, monkeypatch, y, written_out, frequencies
 ):
     monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", written_out)
     approximation = RandomFeatures(LANDMARKS) if frequencies else UNIFORM
@@ -225,3 +225,21 @@ def test_linear_machines_work_on_the_rows_themselves(travelled):
     assert machine.certificate_.ok
     np.testing.assert_allclose(machine.coef_, wanted.coef_, atol=2e-3)
     assert sum(size >= X.nbytes for size in travelled) == 1
+
+
+@pytest.mark.parametrize("loss", ["log", "squared", "tanh"])
+@pytest.mark.parametrize("y", [LABELS, THREE])
+def test_losses_on_the_card_are_those_of_the_host(travelled, long, loss, y):
+    weights = rng.random(N)
+    machine = mercer.LogisticRegression(
+        Gaussian(2.0), penalty=1.0, loss=loss, approximation=UNIFORM
+    )
+    with on_host():
+        wanted = clone(machine).fit(X[:900], y[:900], weights[:900])
+    machine.fit(X[:900], y[:900], weights[:900])
+    assert machine.solution_.status is wanted.solution_.status
+    assert machine.certificate_.ok == wanted.certificate_.ok
+    found, other = machine.certificate_.quantities, wanted.certificate_.quantities
+    np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
+    np.testing.assert_allclose(values(machine), values(wanted), atol=1e-5)
+    assert isinstance(machine.dual_coef_ if hasattr(machine, "dual_coef_") else y, np.ndarray)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log1p, log_expit, xlog1py, xlogy
@@ -34,7 +34,7 @@ class LossCurvature:
         """Return the same with all curvature upwards, by its size: as far as it reaches, go."""
         return self if self.shares is not None else LossCurvature(np.abs(self.own))
 
-    def times(self, V: Array) -> Array:
+    def times(self, V: Array) -> Any:
         """Multiply a change of scores (n, k) by the curvature of its row."""
         if self.shares is None:
             return self.own * V
@@ -73,11 +73,11 @@ class Loss(ABC):
         """Return a bound of its curvature."""
 
     @abstractmethod
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return the loss of each row: (n,)."""
 
     @abstractmethod
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return its derivatives by the scores: (n, k)."""
 
     def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
@@ -89,7 +89,7 @@ class Loss(ABC):
         """Return its second derivatives."""
 
     @abstractmethod
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return sup_f u'f - loss(f) of each row, at slopes u that the loss has somewhere: (n,)."""
 
     @abstractmethod
@@ -108,11 +108,11 @@ class LogLoss(Loss):
         """Return the most that p (1 - p), or diag(p) - p p', can be."""
         return 0.25 if columns == 1 else 0.5
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return -log p of the right class."""
         return self.both(f, codes)[0]
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return p less one for the right class; exact where p is near one, too."""
         return self.both(f, codes)[1]
 
@@ -143,7 +143,7 @@ class LogLoss(Loss):
         p = softmax(f)
         return LossCurvature(p, p)
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return the negative entropy of the probabilities that have these slopes."""
         if u.shape[1] == 1:
             wrong = np.clip(-signs(codes) * u, 0.0, 1.0)[:, 0]
@@ -172,11 +172,11 @@ class SquaredLoss(Loss):
         """Return one."""
         return 1.0
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return (f - y)^2 / 2, added up over the scores."""
         return 0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1)
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return f - y."""
         return f - targets(codes, f.shape[1])
 
@@ -184,7 +184,7 @@ class SquaredLoss(Loss):
         """Return one."""
         return LossCurvature(np.ones_like(f))
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return u^2 / 2 + u y."""
         return (0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1)
 
@@ -205,11 +205,11 @@ class TanhLoss(Loss):
         """Return the most that 2 t (1 - t^2) can be."""
         return float(4 / (3 * np.sqrt(3.0)))
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return 1 - y tanh(f), added up over the scores."""
         return (2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1)
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return -y (1 - tanh(f)^2)."""
         return -targets(codes, f.shape[1]) * _square_sech(f)
 
@@ -218,7 +218,7 @@ class TanhLoss(Loss):
         y = targets(codes, f.shape[1])
         return LossCurvature(2 * y * np.tanh(f) * _square_sech(f))
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return infinity: below a bounded function there is no line that rises."""
         return np.full(len(u), np.inf)
 
@@ -241,7 +241,7 @@ def targets(codes: Array, columns: int) -> Array:
     return np.where(codes[:, None] == np.arange(columns), 1.0, -1.0)
 
 
-def softmax(f: Array) -> Array:
+def softmax(f: Array) -> Any:
     """Return exp(f) with rows that add up to one."""
     p = np.exp(f - f.max(axis=1, keepdims=True))
     return p / p.sum(axis=1, keepdims=True)

@@ -58,7 +58,7 @@ class SmoothRisk:
         """Return the weighted loss of scores (n, columns)."""
         return float(self.weights @ self.loss.values(f, self.codes))
 
-    def weighted_slopes(self, f: Array) -> Array:
+    def weighted_slopes(self, f: Array) -> Any:
         """Return the weighted slopes of the loss: (n, columns)."""
         return self.weights[:, None] * self.loss.slopes(f, self.codes)
 

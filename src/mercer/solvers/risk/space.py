@@ -110,7 +110,7 @@ class Space(ABC):
         return Element(coef, bias, self.scored)
 
     @abstractmethod
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Return the scores of the rows, without a bias."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Space(ABC):
             self.problem.penalty * u.coef + self.lift(weighted_slopes), weighted_slopes
         )
 
-    def weighted_slopes(self, u: Element) -> Array:
+    def weighted_slopes(self, u: Element) -> Any:
         """Return the weighted slopes of the loss; several ask for those of one element."""
         if self._pulled is None or self._pulled[0] is not u:
             self._pulled = u, self.problem.weighted_slopes(u.scores)
@@ -175,7 +175,7 @@ class Space(ABC):
             return True
         return bool(size <= self.agreement * self.problem.penalty * np.sqrt(self.squared(u)))
 
-    def coef_of(self, u: Element) -> Array:
+    def coef_of(self, u: Element) -> Any:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
         return -self.weighted_slopes(u) / self.problem.penalty
 
@@ -212,7 +212,7 @@ class FeatureSpace(Space):
                 diagonal = squared_lengths(self.F)
         super().__init__(problem, diagonal)
 
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Multiply; function after function in memory, since losses add up over functions."""
         if isinstance(self.F, CardRows):
             return self.F.image(coef)
@@ -295,7 +295,7 @@ class RowSpace(Space):
         if problem.bias:
             self.lengths = np.sqrt(_from_the_mean(problem))
 
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Multiply by K."""
         return np.asarray(self.gram @ coef)
 
