@@ -298,12 +298,17 @@ class CardRows:
             lambda: (self.on_host() * direction).sum(axis=1),
         )
 
-    def order_along(self, direction: Array) -> Any:
-        """Return the order of rows by x'direction; None if two rows have the same, or no room."""
+    def order_along(self, direction: Array, labels: Array) -> Any:
+        """Return the order of rows by label, then by x'direction.
+
+        None if two rows have both in common, or where there is no room.
+        """
 
         def order() -> Array | None:
             keys = torch_library().nan_to_num(self._keys(direction)).sort()
-            return None if bool((keys.values.diff() == 0).any()) else bring_numbers(keys.indices)
+            there = CardArray.beside(self.tensor, labels).tensor[keys.indices].sort(stable=True)
+            repeated = (keys.values[there.indices].diff() == 0) & (there.values.diff() == 0)
+            return None if bool(repeated.any()) else bring_numbers(keys.indices[there.indices])
 
         return there_or_here(order, lambda: None)
 
