@@ -18,7 +18,7 @@ from mercer import staging  # noqa: E402 - after the skip
 from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
-from mercer.card_rows import CardRows, arrays, rows  # noqa: E402
+from mercer.card_rows import CardArray, CardRows, arrays, rows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, LANDMARKS = 3000, 40
@@ -243,3 +243,26 @@ def test_losses_on_the_card_are_those_of_the_host(travelled, long, loss, y):
     np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
     np.testing.assert_allclose(values(machine), values(wanted), atol=1e-5)
     assert isinstance(machine.dual_coef_ if hasattr(machine, "dual_coef_") else y, np.ndarray)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared", "tube", "nu", "one class"])
+def test_vectors_travel_once_where_many_rows_become_few(travelled, monkeypatch, name):
+    """Rows near a corner are few: what is known of them comes to the host with them, once."""
+    for module in (features, box_qp, arrays, rows):
+        monkeypatch.setattr(module, "LONG", 1500)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._SMALLEST_SAMPLE", 300)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._ROWS_PER_UNKNOWN", 2)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEWEST", 100)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEW_PER_UNKNOWN", 2)
+    met, bring = [], CardArray.on_host
+
+    def noted(self):
+        met.append(len(self))
+        return bring(self)
+
+    monkeypatch.setattr(CardArray, "on_host", noted)
+    machine, y = MACHINES[name]
+    machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
+    machine.fit(X, *(() if y is None else (y,)))
+    assert machine.certificate_.ok
+    assert len(met) <= 40  # 100 to 440 where residuals of few rows stayed behind

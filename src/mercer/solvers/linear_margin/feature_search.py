@@ -175,7 +175,8 @@ class FeatureSearch:
         near = np.flatnonzero(piece.distance_to_corner <= _BAND * width)
         if not len(near) or self._too_many(near, piece, _BAND * width):
             return none
-        Q, start = P.inner(near, piece), SmoothPoint(at.v, at.t[near])
+        Q = P.inner(near, piece)
+        start = SmoothPoint(at.v, Q.rows.placed(at.t[near]))
         found = descend_rounded(Q, start, _NARROWER * width, self._tick)
         return np.abs(P.residuals(found.v) - at.t) if found.ok else none
 
@@ -197,7 +198,8 @@ class FeatureSearch:
             near = np.flatnonzero(is_near)
             if done == _ROUNDS or not len(near) or self._too_many(near, piece, band):
                 return self._all(P, v, t, band)
-            vertex = self._solved(P.inner(near, piece), SmoothPoint(v, t[near]), width)
+            Q = P.inner(near, piece)
+            vertex = self._solved(Q, SmoothPoint(v, Q.rows.placed(t[near])), width)
             if self.stopped or self.unbounded:
                 return assembled(P, near, piece, v, vertex.b)
             t_new = P.residuals(vertex.v)
