@@ -147,8 +147,11 @@ def values(machine):
 
 
 @pytest.mark.parametrize("name", ["hinge", "tube", "logistic"])
-def test_features_of_folds_never_travel(travelled, name):
-    """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it."""
+def test_features_of_folds_never_travel(travelled, long, name):
+    """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it.
+
+    The rows are sent once, and folds of all scales are taken from them there.
+    """
     machine, y = MACHINES.get(name, (mercer.LogisticRegression(), LABELS))
     machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
     cost = "penalty" if name == "logistic" else "C"
@@ -157,6 +160,7 @@ def test_features_of_folds_never_travel(travelled, name):
         wanted = mercer.tune(machine, X, y, grid=grid, cv=3)
     found = mercer.tune(machine, X, y, grid=grid, cv=3)
     assert sum(size > TOO_LARGE for size in travelled) == 0
+    assert travelled.count(X.nbytes) == 1 and 2 * X.nbytes // 3 not in travelled
     assert found.best_params == wanted.best_params
     scores = [[list(trial.test.values()) for trial in each.trials] for each in (found, wanted)]
     np.testing.assert_allclose(*scores, atol=2e-3)

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.approximation import ApproximateKernel, Approximation
+from mercer.backends import choose_backend
 from mercer.kernels import Linear
 from mercer.machines.base.approximate import approximation_of, used_kernel
 from mercer.machines.base.inputs import new_rows, training_rows_alone
@@ -89,10 +91,19 @@ def by_features(task: Task, points: Sequence[Point]) -> list[Group]:
             continue  # refitting will say what is wrong with it
         if shared and not is_precomputed(machine.kernel):
             settings.setdefault(key, (outer, {}))[1][position] = inner
+    if not settings:
+        return []
+    task = replace(task, X=_sent_once(task.X))
     return [
         SharedFeatures(task, task.machine_at(outer), inner_points)
         for outer, inner_points in settings.values()
     ]
+
+
+def _sent_once(X: Any) -> Any:
+    """Return rows where those of a fit are: folds of all kernels are taken from them there."""
+    plain = type(X) is np.ndarray and X.dtype in (np.float32, np.float64)
+    return choose_backend().placed(X) if plain else X
 
 
 def _is_of_features(name: str) -> bool:
