@@ -105,7 +105,7 @@ class BoxQP:
 
     def placed(self) -> BoxQP:
         """Return the same programme with its vectors where its features lie, if they are long."""
-        F = self.unwrapped.base.placed
+        F = self.unwrapped.base.at_hand
         if not isinstance(F, CardRows) or len(self.linear) < LONG:
             return self
         vectors: dict[str, Any] = {

@@ -90,7 +90,7 @@ class SmoothRisk:
 
     def beside(self, array: Any) -> Any:
         """Return numbers of rows where the features lie, if these are many; else on the host."""
-        return placed_beside(self.gram.placed, array)
+        return placed_beside(self.gram.at_hand, array)
 
     def of_weight_one(self) -> SmoothRisk:
         """Return the same question with weights that add up to one: its answers are the same."""
