@@ -1,7 +1,7 @@
 """Naive Bayes and Gaussian classes: time of `fit` and `predict` beside scikit-learn's.
 
-python -m benchmarks.bayes             every case
-python -m benchmarks.bayes mixed       cases whose name contains the word
+python -m benchmarks.classification.bayes             every case
+python -m benchmarks.classification.bayes mixed       cases whose name contains the word
 """
 
 from __future__ import annotations

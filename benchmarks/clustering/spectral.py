@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import warnings
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from sklearn.cluster import SpectralClustering as Theirs
 from sklearn.manifold import spectral_embedding
 
+from benchmarks.datasets import FOLDER
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import SpectralClustering
 from mercer.gram import SparseGram, scaled
@@ -22,13 +21,11 @@ NOTE = """\
 15-neighbour graph of 50000 points is given; scikit-learn computes the embedding alone, Mercer
 clusters too, and both embeddings are judged by one residual. *With search*: from the points on."""
 
-DATA = Path(os.environ.get("MERCER_DATA", Path(__file__).parents[2] / "shared" / "data"))
-
 
 def letter(n: int) -> Any:
     """Return rows of the letter data, standardised; random ones where it is missing."""
     try:
-        X = np.load(DATA / "letter.npz")["X_train"][:n].astype(float)
+        X = np.load(FOLDER / "letter.npz")["X_train"][:n].astype(float)
     except OSError:
         X = np.random.default_rng(0).standard_normal((n, 16))
     return (X - X.mean(axis=0)) / X.std(axis=0)
@@ -37,7 +34,7 @@ def letter(n: int) -> Any:
 def digits(n: int) -> Any:
     """Return the first 30 principal components of MNIST digits; random ones where it is missing."""
     try:
-        X = np.load(DATA / "mnist.npz")["X_train"][:n].reshape(n, -1) / 255.0
+        X = np.load(FOLDER / "mnist.npz")["X_train"][:n].reshape(n, -1) / 255.0
     except OSError:
         X = np.random.default_rng(0).standard_normal((n, 100)) / np.arange(1, 101)
     X = X - X.mean(axis=0)

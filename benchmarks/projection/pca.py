@@ -1,7 +1,7 @@
 """Kernel principal components: `fit` against the three eigensolvers of scikit-learn.
 
-python -m benchmarks.pca             every case
-python -m benchmarks.pca 10000       cases whose name contains the word
+python -m benchmarks.projection.pca             every case
+python -m benchmarks.projection.pca 10000       cases whose name contains the word
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ import numpy as np
 from sklearn.decomposition import KernelPCA
 
 import mercer
-from benchmarks import svm_data
+from benchmarks import datasets
+from benchmarks.arithmetic.memory import peak
 from benchmarks.harness import Case, Row, as_table, run
-from benchmarks.memory import peak
 from mercer.certificates import Certificate, certify
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian
@@ -96,7 +96,7 @@ def shown(certificate: Certificate) -> str:
 
 def compare(fit: Fit) -> list[Row]:
     """Let the machines take turns."""
-    X, _ = svm_data.real("letter", fit.rows)
+    X, _ = datasets.real("letter", fit.rows)
     rivals: dict[str, Callable[[], Any]] = {
         name: partial(theirs, X, fit.count, name) for name in SOLVERS
     }
@@ -114,7 +114,7 @@ def compare(fit: Fit) -> list[Row]:
 
 def in_little_memory(rows: int, count: int, tol: float, budget: str, out: Any) -> None:
     """Fit many rows, nothing of their matrix stored; tell seconds, memory and judgement."""
-    X, _ = svm_data.real("kin40k", rows)
+    X, _ = datasets.real("kin40k", rows)
     ours(X[:1000], count, tol)  # load everything once
     before, started = peak(), time.perf_counter()
     with mercer.config(memory=budget):
@@ -142,12 +142,12 @@ def large(rows: int = 30_000, count: int = 20, tol: float = 1e-6, budget: str = 
 def cases(wanted: str = "") -> str:
     """Run all comparisons whose data are here."""
     rows: list[Row] = []
-    if svm_data.available("letter"):
+    if datasets.available("letter"):
         for fit in FITS:
             if wanted in fit.name:
                 rows += compare(fit)
     text = as_table(rows)
-    if wanted in "kin40k 30000" and svm_data.available("kin40k"):
+    if wanted in "kin40k 30000" and datasets.available("kin40k"):
         text += "\n\n" + large()
     return text
 

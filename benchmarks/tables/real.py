@@ -1,7 +1,7 @@
 """`mercer.fit` on real tables beside gradient boosting and tuned support vector machines.
 
-python -m benchmarks.tables           all tables that are here
-python -m benchmarks.tables heart     some of them
+python -m benchmarks.tables.real           all tables that are here
+python -m benchmarks.tables.real heart     some of them
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import SVC, SVR
 
-from benchmarks.svm_data import FOLDER
+from benchmarks.datasets import FOLDER
 from mercer.data import Kind, Table, read
 from mercer.fitting import fit, split
 

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from sklearn.cluster import KMeans as Theirs
 
-from benchmarks import kernlab
+from benchmarks.datasets import FOLDER
 from benchmarks.harness import Case, Row, run
+from benchmarks.rivals import kernlab
 from mercer import KMeans, certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Kernel, Linear
@@ -28,7 +29,6 @@ their objectives are those of the one start. kernlab fails where a cluster is le
 only a start that went through is timed. Where the data sets are not at hand, rows are drawn from a
 mixture of as many Gaussians."""
 
-DATA = Path(__file__).parents[2] / "shared" / "data"
 STARTS = 10
 GOAL = 50.0
 
@@ -43,7 +43,7 @@ class Timed:
 
 def rows(name: str, n: int, d: int, k: int) -> Any:
     """Return rows of a data set, standardised or in [0, 1], or drawn ones of the same shape."""
-    file = DATA / f"{name}.npz"
+    file = FOLDER / f"{name}.npz"
     if not file.exists():
         rng = np.random.default_rng(0)
         centres = 1.5 * rng.standard_normal((k, d))

@@ -1,7 +1,7 @@
 """Perceptrons one example at a time and by the block; logistic regression at equal objective.
 
-python -m benchmarks.online             every case
-python -m benchmarks.online single      cases whose name contains the word
+python -m benchmarks.classification.online             every case
+python -m benchmarks.classification.online single      cases whose name contains the word
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Write tables of R packages as CSV: mixed columns with gaps, as people have them.
 
-python -m benchmarks.r_tables LIBRARY FOLDER
+python -m benchmarks.tables.from_r LIBRARY FOLDER
 
 LIBRARY is where R packages are installed (Debian: /usr/lib/R/site-library, packages
 r-cran-modeldata and r-cran-cardata); R itself is not needed, the Python package `rdata` is.

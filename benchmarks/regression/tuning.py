@@ -10,7 +10,7 @@ from sklearn.kernel_ridge import KernelRidge as TheirRidge
 from sklearn.model_selection import GridSearchCV, KFold
 
 from benchmarks.harness import Case, Row, run
-from benchmarks.ridge import data
+from benchmarks.regression.ridge import data
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
 from mercer.selection import tune

@@ -1,6 +1,6 @@
 """How time and memory of one fit grow with n and with C: every point in a process of its own.
 
-python -m benchmarks.svm_growth     measures and writes docs/images/svm-growth.png
+python -m benchmarks.margin.growth     measures and writes docs/images/svm-growth.png
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-PICTURE = Path(__file__).parent.parent / "docs" / "images" / "svm-growth.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "svm-growth.png"
 
 ROWS = [1000, 2000, 4000, 8000, 16000, 32000]
 WEIGHTS = [0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0]
@@ -22,7 +22,7 @@ COLOURS = {"Mercer": "#1b6ca8", "scikit-learn": "#d1495b", "intelex": "#8d96a3"}
 
 ONE_FIT = """
 import json, resource, sys, time
-from benchmarks.svm_data import synthetic
+from benchmarks.datasets import synthetic
 name, n, C = sys.argv[1], int(sys.argv[2]), float(sys.argv[3])
 X, y = synthetic(n)
 def machine():

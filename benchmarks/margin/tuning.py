@@ -1,7 +1,7 @@
 """Grids of support vector machines: total time of tuning against grid searches that refit.
 
-python -m benchmarks.tuning              every case, and the picture
-python -m benchmarks.tuning covertype    cases whose name contains the word
+python -m benchmarks.margin.tuning              every case, and the picture
+python -m benchmarks.margin.tuning covertype    cases whose name contains the word
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ import numpy as np
 from sklearn import svm as theirs
 from sklearn.model_selection import GridSearchCV, KFold, StratifiedKFold
 
-from benchmarks import svm_data
+from benchmarks import datasets
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import SVC, SVR
 from mercer.kernels import Gaussian
 from mercer.selection import tune
 
-PICTURE = Path(__file__).parent.parent / "docs" / "images" / "tuning-growth.png"
+PICTURE = Path(__file__).parents[2] / "docs" / "images" / "tuning-growth.png"
 COLOURS = {"Mercer": "#1b6ca8", "scikit-learn": "#d1495b", "intelex": "#8d96a3"}
 LONGEST = 60.0  # seconds; a contestant that took longer sits out the larger grids
 JOBS = 2
@@ -89,21 +89,21 @@ class Found:
 
 def kin8nm() -> tuple[Any, Any]:
     """Read 4000 rows, targets of variance 1."""
-    X, y = svm_data.real("kin8nm", 4000)
+    X, y = datasets.real("kin8nm", 4000)
     return X, (y - y.mean()) / y.std()
 
 
 GRIDS = [
     Grid(
         "SVC 5000 x 30, 5 C x 4 gamma x 5 folds",
-        lambda: svm_data.synthetic(5000, 30),
+        lambda: datasets.synthetic(5000, 30),
         (0.003, 0.01, 0.03, 0.1),
         np.logspace(-1, 3, 5),
         30,
     ),
     Grid(
         "SVC covertype 1000, 10 C x 10 gamma x 5 folds",
-        lambda: svm_data.covertype(1000, binary=True),
+        lambda: datasets.covertype(1000, binary=True),
         np.logspace(-3, 0, 10),
         np.logspace(-1, 3, 10),
         30,
@@ -111,7 +111,7 @@ GRIDS = [
     ),
     Grid(
         "SVC covertype 5000, 10 C x 10 gamma x 5 folds",
-        lambda: svm_data.covertype(5000, binary=True),
+        lambda: datasets.covertype(5000, binary=True),
         np.logspace(-3, 0, 10),
         np.logspace(-1, 3, 10),
         60,
@@ -120,7 +120,7 @@ GRIDS = [
     ),
     Grid(
         "SVC pendigits 7494, 10 classes, 6 C x 6 gamma x 5 folds",
-        lambda: svm_data.real("pendigits"),
+        lambda: datasets.real("pendigits"),
         np.logspace(-3, 0, 6),
         np.logspace(-1, 3, 6),
         30,
@@ -209,7 +209,7 @@ def cases(words: tuple[str, ...] = ()) -> list[Row]:
     rows: list[Row] = []
     for grid in GRIDS:
         chosen = not words or any(word in grid.name for word in words)
-        if chosen and (grid.needs is None or svm_data.available(grid.needs)):
+        if chosen and (grid.needs is None or datasets.available(grid.needs)):
             rows += run(case(grid))
     return rows
 
@@ -218,7 +218,7 @@ def growth(sizes: tuple[int, ...] = (1, 2, 4, 7, 10), rows: int = 2000) -> None:
     """Draw time over the number of points of k x k grids, 2000 rows, 5 folds."""
     import matplotlib.pyplot as plt
 
-    X, y = svm_data.synthetic(rows, 30)
+    X, y = datasets.synthetic(rows, 30)
     contestants: dict[str, Callable[[Grid], Found]] = {"Mercer": lambda grid: ours(grid, X, y)}
     for name, kinds in _rivals().items():
         contestants[name] = lambda grid, k=kinds: searched(grid, X, y, k)  # type: ignore[misc]

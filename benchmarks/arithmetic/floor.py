@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import gram, ridge
+from benchmarks.arithmetic import gram
+from benchmarks.regression import ridge
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
 

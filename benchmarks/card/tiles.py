@@ -1,6 +1,6 @@
 """Which tiles of generated kernels are fastest on a card: how those of `launch.py` were chosen.
 
-``python3 benchmarks/device_tiles.py`` from the root of the repository; needs torch, Triton and a
+``python3 benchmarks/card/tiles.py`` from the root of the repository; needs torch, Triton and a
 card, and no installation of Mercer. Prints a line for each tile: milliseconds, 1e9 kernel values a
 second, and the relative error against float64 on 512 rows.
 """
@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "src"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "src"))
 warnings.simplefilter("ignore")
 
 import numpy as np  # noqa: E402

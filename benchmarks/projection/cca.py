@@ -1,6 +1,6 @@
 """Kernel CCA: time of `fit` against cca-zoo and kernlab, and 20000 rows by a low rank.
 
-python -m benchmarks.cca
+python -m benchmarks.projection.cca
 
 cca-zoo (`pip install cca-zoo`) and R with kernlab are used where they are found. Both penalise the
 norm of the direction: cca-zoo by (1 - c) K^2 / (n - 1) + c K, which is Mercer's form "norm" with
@@ -21,9 +21,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import kernlab
+from benchmarks.datasets import available, real
 from benchmarks.harness import Case, Row, as_table, run
-from benchmarks.svm_data import available, real
+from benchmarks.rivals import kernlab
 from mercer import CCA
 from mercer.kernels import Gaussian
 

@@ -1,7 +1,7 @@
 """Learning kernels beside loops over scikit-learn's machines and its Gaussian processes.
 
-python -m benchmarks.kernel_learning         every case
-python -m benchmarks.kernel_learning scales  cases whose name contains the word
+python -m benchmarks.tables.kernel_learning         every case
+python -m benchmarks.tables.kernel_learning scales  cases whose name contains the word
 """
 
 from __future__ import annotations

@@ -1,5 +1,6 @@
-"""Draw docs/images/eigenfaces.png: `python -m benchmarks.eigenfaces`, where olivetti.npz is.
+"""Draw docs/images/eigenfaces.png, where olivetti.npz is.
 
+`python -m benchmarks.projection.eigenfaces`
 The pictures are those of AT&T Laboratories Cambridge.
 """
 
@@ -11,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.svm_data import FOLDER, available
+from benchmarks.datasets import FOLDER, available
 from mercer import PCA
 
-_PICTURE = Path(__file__).parents[1] / "docs" / "images" / "eigenfaces.png"
+_PICTURE = Path(__file__).parents[2] / "docs" / "images" / "eigenfaces.png"
 _COUNTS = (2, 5, 10, 20, 40, 80, 240)
 
 

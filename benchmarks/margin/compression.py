@@ -1,6 +1,6 @@
 """Fewer vectors: time of a prediction, labels and norm of the difference, on mail.
 
-python -m benchmarks.compression
+python -m benchmarks.margin.compression
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ NOTE = """\
 "others" are labels that differ from those of the machine with all vectors, the norm is
 |f - g| / |f|, which bounds every value and is far from what labels need."""
 
-FILE = Path(__file__).parent.parent / "examples" / "data" / "spambase.npz"
+FILE = Path(__file__).parents[2] / "examples" / "data" / "spambase.npz"
 WISHES: tuple[dict[str, Any], ...] = (
     {"n_vectors": 50},
     {"n_vectors": 50, "move": True},

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import StratifiedKFold
 
-from benchmarks.svm_data import FOLDER, available
+from benchmarks.datasets import FOLDER, available
 from mercer.selection import choose
 
 NOTE = (

@@ -1,7 +1,7 @@
 """Support vector machines: total time of `fit` against scikit-learn and its Intel extension.
 
-python -m benchmarks.svm             every case
-python -m benchmarks.svm letter      cases whose name contains the word
+python -m benchmarks.margin.svm             every case
+python -m benchmarks.margin.svm letter      cases whose name contains the word
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ from sklearn import svm as theirs
 from sklearn.datasets import load_iris
 
 import mercer
-from benchmarks import kernlab, svm_data
+from benchmarks import datasets
 from benchmarks.harness import Case, Row, as_table, run
-from benchmarks.svm_judge import judge_svc, judge_svr
+from benchmarks.margin.judge import judge_svc, judge_svr
+from benchmarks.rivals import kernlab
 from mercer import SVC, SVR
 from mercer.kernels import Gaussian
 from mercer.resources import thread_limit
@@ -69,11 +70,11 @@ class Fit:
 
 
 FITS = [
-    Fit("binary 20000 x 50, C = 1", svm_data.synthetic, 1 / 50, 1, (40, 6), others=True),
-    Fit("binary 20000 x 50, C = 1000", svm_data.synthetic, 1 / 50, 1000, (25, 10)),
+    Fit("binary 20000 x 50, C = 1", datasets.synthetic, 1 / 50, 1, (40, 6), others=True),
+    Fit("binary 20000 x 50, C = 1000", datasets.synthetic, 1 / 50, 1000, (25, 10)),
     Fit(
         "covertype 20000 binary, C = 10",
-        lambda: svm_data.covertype(20000, binary=True),
+        lambda: datasets.covertype(20000, binary=True),
         1 / 54,
         10,
         (50, 7),
@@ -81,7 +82,7 @@ FITS = [
     ),
     Fit(
         "covertype 20000 binary, C = 1000",
-        lambda: svm_data.covertype(20000, binary=True),
+        lambda: datasets.covertype(20000, binary=True),
         1 / 54,
         1000,
         (20, 7),
@@ -90,7 +91,7 @@ FITS = [
     ),
     Fit(
         "covertype 20000, 7 classes, C = 10",
-        lambda: svm_data.covertype(20000, binary=False),
+        lambda: datasets.covertype(20000, binary=False),
         1 / 54,
         10,
         (35, 10),
@@ -98,7 +99,7 @@ FITS = [
     ),
     Fit(
         "letter 16000, 26 classes, C = 10",
-        lambda: svm_data.real("letter"),
+        lambda: datasets.real("letter"),
         1 / 16,
         10,
         (12, 40),
@@ -106,7 +107,7 @@ FITS = [
     ),
     Fit(
         "MNIST 15000, C = 5, gamma = 0.02",
-        lambda: svm_data.mnist(15000),
+        lambda: datasets.mnist(15000),
         0.02,
         5,
         (40, 9),
@@ -114,7 +115,7 @@ FITS = [
     ),
     Fit(
         "MNIST 60000, C = 5, gamma = 0.02",
-        lambda: svm_data.mnist(60000),
+        lambda: datasets.mnist(60000),
         0.02,
         5,
         (40, 9),
@@ -123,7 +124,7 @@ FITS = [
     ),
     Fit(
         "shuttle 43500, 7 classes, C = 10",
-        lambda: svm_data.real("shuttle"),
+        lambda: datasets.real("shuttle"),
         1 / 9,
         10,
         (6, 40),
@@ -131,7 +132,7 @@ FITS = [
     ),
     Fit(
         "covertype 40000 binary, C = 10, 200 MB for the kernel",
-        lambda: svm_data.covertype(40000, binary=True),
+        lambda: datasets.covertype(40000, binary=True),
         1 / 54,
         10,
         (30, 5),
@@ -141,7 +142,7 @@ FITS = [
     ),
     Fit(
         "pendigits 7494, 10 classes, C = 10",
-        lambda: svm_data.real("pendigits"),
+        lambda: datasets.real("pendigits"),
         1 / 16,
         10,
         (5, 5),
@@ -221,7 +222,7 @@ def others(X: Any, y: Any, fit: Fit) -> dict[str, Callable[[], Any]]:
 
 def regression(n: int = 15000, C: float = 10.0, eps: float = 0.05) -> list[Row]:
     """Fit a robot arm's kinematics."""
-    X, y = svm_data.real("kin40k", n)
+    X, y = datasets.real("kin40k", n)
     y = (y - y.mean()) / y.std()
     gamma, scale = 1 / 8, 2.0
     options = {"gamma": gamma, "C": C, "epsilon": eps, "cache_size": CACHE}
@@ -246,7 +247,7 @@ def regression(n: int = 15000, C: float = 10.0, eps: float = 0.05) -> list[Row]:
 
 def accuracy() -> list[Row]:
     """Ask for a relative duality gap of 1e-9 instead of LIBSVM's criterion."""
-    X, y = svm_data.covertype(20000, binary=True)
+    X, y = datasets.covertype(20000, binary=True)
     scale = float(np.sqrt(27))
 
     def fit(**options: Any) -> Any:
@@ -265,7 +266,7 @@ def accuracy() -> list[Row]:
 
 def prediction(rows: int = 5000) -> list[Row]:
     """Evaluate the decision function of a machine with many support vectors."""
-    X, y = svm_data.synthetic(20000 + rows)
+    X, y = datasets.synthetic(20000 + rows)
     Z, X, y = X[-rows:], X[:-rows], y[:-rows]
     machine = SVC(Gaussian(5.0)).fit(X, y)
     libsvm = theirs.SVC(gamma=1 / 50, cache_size=CACHE).fit(X, y)
@@ -294,7 +295,7 @@ def prediction(rows: int = 5000) -> list[Row]:
 
 def two_at_once() -> list[Row]:
     """Fit twice at the same time on the same cores."""
-    X, y = svm_data.synthetic()
+    X, y = datasets.synthetic()
 
     def fit() -> None:
         SVC(Gaussian(5.0)).fit(X, y)
@@ -327,7 +328,7 @@ def cases(wanted: str = "") -> list[Row]:
     """Run all comparisons whose data are here."""
     rows = []
     for fit in FITS:
-        if wanted in fit.name and (fit.needs is None or svm_data.available(fit.needs)):
+        if wanted in fit.name and (fit.needs is None or datasets.available(fit.needs)):
             rows += classification(fit)
     others = {
         "SVR kin40k": (regression, "kin40k"),
@@ -336,7 +337,7 @@ def cases(wanted: str = "") -> list[Row]:
         "two fits at once": (two_at_once, None),
     }
     for name, (work, needs) in others.items():
-        if wanted in name and (needs is None or svm_data.available(needs)):
+        if wanted in name and (needs is None or datasets.available(needs)):
             rows += work()
     return rows
 

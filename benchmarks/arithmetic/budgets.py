@@ -1,7 +1,7 @@
 """Peak memory of every machine under a small budget, each fit in a process of its own.
 
-python -m benchmarks.budgets            16000 rows, 120 MB: the table of docs/reliability.md
-python -m benchmarks.budgets 3000 20    fewer rows, fewer MB
+python -m benchmarks.arithmetic.budgets          16000 rows, 120 MB: as docs/reliability.md has it
+python -m benchmarks.arithmetic.budgets 3000 20  fewer rows, fewer MB
 
 A process that has made the data and loaded the library is forked for each fit, so the growth of
 its peak is what the fit took. Small fits of the same machine come first, and pages of files that

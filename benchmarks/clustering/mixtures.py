@@ -1,7 +1,7 @@
 """Mixtures: time of `fit` at equal likelihood, and perplexity of topics at equal time.
 
-python -m benchmarks.mixtures             every case
-python -m benchmarks.mixtures topics      cases whose name contains the word
+python -m benchmarks.clustering.mixtures             every case
+python -m benchmarks.clustering.mixtures topics      cases whose name contains the word
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from math import ceil
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from sklearn.decomposition import NMF, LatentDirichletAllocation
 from sklearn.mixture import GaussianMixture as Theirs
 from sklearn.preprocessing import StandardScaler
 
+from benchmarks.datasets import FOLDER
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import GaussianMixture, MultinomialMixture
 from mercer.machines.base.targets import distinct_rows
 from mercer.machines.density.gaussian_mixture import SHAPES
 from mercer.problems import GaussianMix
 
-FOLDER = Path(__file__).resolve().parents[2] / "shared" / "data"
 BATCH = 512  # documents, for online learning
 MIXED = (0.001, 0.01, 0.03, 0.1, 0.3)  # shares of the frequencies of all words
 THEIR_NAMES = {"full": "full", "shared": "tied", "diagonal": "diag", "spherical": "spherical"}

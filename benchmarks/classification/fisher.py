@@ -1,7 +1,7 @@
 """Fisher's discriminant beside one Cholesky factor and scikit-learn; nearest neighbours.
 
-python -m benchmarks.fisher             every case
-python -m benchmarks.fisher neighbours  cases whose name contains the word
+python -m benchmarks.classification.fisher             every case
+python -m benchmarks.classification.fisher neighbours  cases whose name contains the word
 """
 
 from __future__ import annotations
