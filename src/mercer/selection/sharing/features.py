@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.approximation import ApproximateKernel, Approximation
-from mercer.backends import choose_backend
 from mercer.kernels import Linear
 from mercer.machines.base.approximate import approximation_of, used_kernel
-from mercer.machines.base.inputs import new_rows, training_rows_alone
+from mercer.machines.base.inputs import new_rows, rows_of_fits, training_rows_alone
 from mercer.machines.base.inputs.kept import passing_fits
 from mercer.machines.base.machine import is_precomputed, kernel_of
 from mercer.selection.running.identity import digest
@@ -93,17 +91,11 @@ def by_features(task: Task, points: Sequence[Point]) -> list[Group]:
             settings.setdefault(key, (outer, {}))[1][position] = inner
     if not settings:
         return []
-    task = replace(task, X=_sent_once(task.X))
+    task = replace(task, X=rows_of_fits(task.X))
     return [
         SharedFeatures(task, task.machine_at(outer), inner_points)
         for outer, inner_points in settings.values()
     ]
-
-
-def _sent_once(X: Any) -> Any:
-    """Return rows where those of a fit are: folds of all kernels are taken from them there."""
-    plain = type(X) is np.ndarray and X.dtype in (np.float32, np.float64)
-    return choose_backend().placed(X) if plain else X
 
 
 def _is_of_features(name: str) -> bool:
