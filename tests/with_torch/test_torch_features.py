@@ -270,3 +270,38 @@ def test_vectors_travel_once_where_many_rows_become_few(travelled, monkeypatch, 
     machine.fit(X, *(() if y is None else (y,)))
     assert machine.certificate_.ok
     assert len(met) <= 40  # 100 to 440 where residuals of few rows stayed behind
+
+
+@pytest.mark.parametrize("make", [mercer.SVC, mercer.LogisticRegression])
+def test_an_interrupted_fit_leaves_the_machine_as_it_was(travelled, long, make):
+    def interrupt(progress):
+        if progress.iteration >= 2:
+            raise KeyboardInterrupt
+
+    machine = make(Gaussian(2.0), approximation=UNIFORM).fit(X, LABELS)
+    before = values(machine)
+    machine.set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X, 1 - LABELS)
+    np.testing.assert_array_equal(values(machine), before)
+
+
+@pytest.mark.parametrize("make", [mercer.SVC, mercer.LogisticRegression, mercer.SVR])
+def test_a_card_that_is_full_in_the_middle_says_so(travelled, long, make, monkeypatch):
+    """Vectors are small beside features, but a card may be full to the last byte."""
+    machine = make(Gaussian(2.0), approximation=UNIFORM)
+    left = [40 if long else 10**9]
+    put = CardArray.__init__
+
+    def full(self, tensor):
+        left[0] -= 1
+        if left[0] < 0:
+            raise torch.cuda.OutOfMemoryError("full")
+        put(self, tensor)
+
+    monkeypatch.setattr(CardArray, "__init__", full)
+    if long:
+        with pytest.raises(mercer.MemoryBudgetError, match="full|fit"):
+            machine.fit(X, LABELS)
+    left[0] = 10**9
+    assert machine.fit(X, LABELS).certificate_.ok
