@@ -301,7 +301,7 @@ def test_a_card_that_is_full_in_the_middle_says_so(travelled, long, make, monkey
 
     monkeypatch.setattr(CardArray, "__init__", full)
     if long:
-        with pytest.raises(mercer.MemoryBudgetError, match="full|fit"):
+        with pytest.raises(mercer.MemoryBudgetError, match=r"full|fit"):
             machine.fit(X, LABELS)
     left[0] = 10**9
     assert machine.fit(X, LABELS).certificate_.ok
