@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
-from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, Form
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.long_arrays import Operator
@@ -372,6 +372,18 @@ class Backend(ABC):
         """Return whether a matrix of so many bytes is soon made, and has room, off the processor.
 
         On a card entries cost so little that all of them are stored before anyone looks at some.
+        """
+        return False
+
+    def expect_boxes(self, form: Form) -> bool:
+        """Return whether something is made ready for box programmes, beside what comes before them.
+
+        They will be on a float32 matrix.
+
+        Parameters
+        ----------
+        form : Form
+            What they will be like.
         """
         return False
 

@@ -114,7 +114,7 @@ def _append(self: Any, arr: Any, values: Any, axis: Any = None) -> Any:
 
 
 def _einsum(self: Any, text: str, *operands: Any, **options: Any) -> Any:
-    if text != "i,i->" or options:
+    if text not in ("i,i", "i,i->") or options:
         return NotImplemented
     return self._product(*map(self._operand, operands))
 

@@ -242,6 +242,20 @@ def columns_of(V: Array) -> Array:
     return V[:, None] if V.ndim == 1 else V
 
 
+def nonzero_rows(coef: Array) -> Array:
+    """Return which rows, in order, have an entry that is not zero.
+
+    Examples
+    --------
+    >>> nonzero_rows(np.array([[0.0, 2.0], [0.0, 0.0], [1.0, 1.0]]))
+    array([0, 2])
+    """
+    if coef.ndim == 1:
+        return np.flatnonzero(coef)
+    rows = np.flatnonzero(coef) // max(1, coef.shape[1])  # `any` of short rows takes longer
+    return np.asarray(rows[np.append(True, rows[1:] != rows[:-1])] if len(rows) else rows)
+
+
 # --- a function of the kernel's space, by coefficients of points or by weights of features -------
 
 

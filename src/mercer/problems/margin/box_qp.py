@@ -139,7 +139,7 @@ class BoxQP:
 
     def feasible_near(self, point: Array) -> Array:
         """Return a point inside the box with the required sums, near the given one."""
-        start = np.clip(point, self.lower, self.upper)
+        start = np.minimum(np.maximum(point, self.lower), self.upper)
         for m, total in zip(self.members(), self.totals, strict=True):
             start[m] = with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
@@ -168,18 +168,20 @@ class BoxQP:
         At the optimum it is at most the multiplier of the group. `slack` is how near a variable
         must be to a bound, or to zero, to count as being there.
         """
-        epsilon = self.epsilons
-        slope = np.where(b < -slack, epsilon, -epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b < self.upper - slack, F + slope, -np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b < -slack, self.epsilons, -self.epsilons)
+        upper = self.upper - slack if np.any(slack) else self.upper
+        return np.where(b < upper, F, -np.inf)
 
     def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
         """Return F_i - epsilon_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
 
         At the optimum it is at least the multiplier of the group.
         """
-        epsilon = self.epsilons
-        slope = np.where(b > slack, -epsilon, epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b > self.lower + slack, F + slope, np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b > slack, -self.epsilons, self.epsilons)
+        lower = self.lower + slack if np.any(slack) else self.lower
+        return np.where(b > lower, F, np.inf)
 
     def offsets(self, b: Array, F: Array) -> float | Array:
         """Return the multiplier of each equality that suits b best, from F = p - K b.
@@ -260,7 +262,9 @@ class BoxQP:
             return float(self.product_rounding(b).max(initial=0.0))
         lengths = np.sqrt(np.abs(held.base.diag()[held.index]))
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(EPS * lengths.max(initial=0.0) * float(np.abs(b) @ lengths))
+            # no product of BLAS: it wakes threads for one, which take milliseconds to come
+            total = float(np.einsum("i,i", np.abs(b), lengths))
+            return float(EPS * lengths.max(initial=0.0) * total)
 
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
         """Return K b and its uncertainty, by sums that do not round, where K is held as data."""

@@ -12,6 +12,7 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.torch.device import to_host
+from mercer.staging import send
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -98,7 +99,8 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
     sizes = [len(box.gradient) for box in boxes]
 
     def put(arrays: Sequence[Array], dtype: Any = np.float64) -> Tensor:
-        return torch.from_numpy(np.concatenate(arrays).astype(dtype)).to(K.device)
+        joined = np.concatenate(arrays, dtype=dtype, casting="unsafe")
+        return send(torch.from_numpy(joined), str(K.device))
 
     def optional(arrays: Sequence[Array | None], dtype: Any = np.float64) -> Tensor | None:
         if all(array is None for array in arrays):

@@ -65,10 +65,11 @@ class PackedFactor(Factor):
         for part, panel, inverse in reversed(each) if transposed else each:
             height = part.stop - part.start
             if transposed:
-                out[part] = inverse.T @ (out[part] - panel[height:].T @ out[part.stop :])
+                mine = torch.addmm(out[part], panel[height:].T, out[part.stop :], alpha=-1.0)
+                out[part] = inverse.T @ mine
             else:
                 out[part] = inverse @ out[part]
-                out[part.stop :] -= panel[height:] @ out[part]
+                out[part.stop :].addmm_(panel[height:], out[part], alpha=-1.0)
         return out
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
