@@ -220,17 +220,23 @@ def test_equal_rows_project_alike_wherever_they_lie():
     assert len(np.unique(rows.projected(rng.standard_normal(33)))) == 1
 
 
+@pytest.mark.parametrize("kind", ["one", "codes", "targets"])
 @pytest.mark.parametrize("repeated", [0, 1])
-def test_rows_of_one_label_are_sorted_there(both, repeated, monkeypatch):
-    """In the order of the host; rows that may be equal are left to it."""
+def test_rows_are_sorted_there(both, repeated, kind, monkeypatch):
+    """In the order of the host, by label first; rows that may be equal are left to it."""
     X, _ = both
     X = np.vstack([X, X[:repeated]])
     labels, weights = np.zeros(len(X)), rng.random(len(X)) + 0.5
+    if kind == "codes":
+        labels = np.arange(len(X)) % 3
+    elif kind == "targets":
+        labels = np.round(rng.standard_normal(len(X)), 1)
+    labels[len(X) - repeated :] = labels[:repeated]
     wanted = distinct_rows(X, labels, weights)
     orders, sort = [], CardRows.order_along
 
-    def noted(self, direction):
-        orders.append(sort(self, direction))
+    def noted(self, direction, labels):
+        orders.append(sort(self, direction, labels))
         return orders[-1]
 
     monkeypatch.setattr(CardRows, "order_along", noted)

@@ -178,7 +178,7 @@ def with_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
     room = np.where(np.isfinite(room), room, missing)
     if room.sum() == 0:
         return point
-    return np.asarray(point + room * min(1.0, missing / float(room.sum())))
+    return point + room * min(1.0, missing / float(room.sum()))
 
 
 def multiplier(rising: Array, falling: Array) -> float:

@@ -283,7 +283,15 @@ class Features(ABC):
 
     @abstractmethod
     def rmatvec(self, x: Array) -> Array:
-        """Return F'x."""
+        """Return F'x; x may lie where `placed` puts it."""
+
+    def placed(self, x: Any) -> Any:
+        """Return a vector of one number for each row where the work with it is done."""
+        return to_host(x)
+
+    def values(self, w: Array) -> Any:
+        """Return F w there."""
+        return self.matvec(w)
 
     @abstractmethod
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:

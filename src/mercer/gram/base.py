@@ -97,6 +97,11 @@ class Gram(ABC):
     csr: Any = None
 
     @property
+    def at_hand(self) -> Any:
+        """F where it lies, if it is written out already; None else: nobody writes it for this."""
+        return self.placed
+
+    @property
     def rank(self) -> int:
         """Bound the rank of K: by the number of features, or else of rows."""
         return self.shape[0]

@@ -7,7 +7,7 @@ in this form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy as np
 from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
+from mercer.card_rows import LONG, CardArray, CardRows, looked_up
 from mercer.gram import Gram
 from mercer.gram.accurate_products import EPS, accurate_product, product_rounding
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
+from mercer.points import to_host
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 _NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
@@ -86,11 +88,43 @@ class BoxQP:
         return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
 
     @cached_property
-    def epsilons(self) -> Array:
+    def epsilons(self) -> Any:
         """Return epsilon of each variable."""
+        given: Any = self.epsilon
+        if isinstance(given, CardArray):
+            return given
         return np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), self.linear.shape)
 
+    @cached_property
+    def shift(self) -> Array | None:
+        """Return what the Gram adds to its diagonal for each variable; None where nothing."""
+        shift = self.unwrapped.shift
+        return None if shift is None else self.beside(shift)
+
     kinks = renamed("epsilons", "kinks")
+
+    def placed(self) -> BoxQP:
+        """Return the same programme with its vectors where its features lie, if they are long."""
+        F = self.unwrapped.base.at_hand
+        if not isinstance(F, CardRows) or len(self.linear) < LONG:
+            return self
+        vectors: dict[str, Any] = {
+            "linear": self.linear,
+            "lower": self.lower,
+            "upper": self.upper,
+            "epsilon": self.epsilons,
+        }
+        if self.group is not None:
+            vectors["group"] = self.group
+        for name, x in vectors.items():
+            vectors[name] = CardArray.beside(F.tensor, x)
+        return replace(self, **vectors)
+
+    def beside(self, x: Any) -> Any:
+        """Return a vector of one number for each variable where those of the programme lie."""
+        first: Any = self.linear
+        there = isinstance(first, CardArray)
+        return CardArray.beside(first.tensor, x) if there else to_host(x)
 
     def members(self) -> list[Any]:
         """Return the variables of each group, as an index; all of them need no list."""
@@ -159,11 +193,12 @@ class BoxQP:
         found = np.array([multiplier(rising[m], falling[m]) for m in self.members()])
         return float(found[0]) if self.group is None else found
 
-    def spread(self, multipliers: float | Array) -> Array:
+    def spread(self, multipliers: float | Array) -> Any:
         """Return each variable the multiplier of its group."""
         each = np.atleast_1d(np.asarray(multipliers, dtype=np.float64))
-        group = np.zeros(len(self.linear), np.int64) if self.group is None else self.group
-        return np.append(each, 0.0)[group]  # the last is for group -1
+        if self.group is None:
+            return np.full_like(self.linear, each[0], dtype=np.float64)
+        return looked_up(np.append(each, 0.0), self.group)  # the last is for group -1
 
     def violation(self, b: Array, F: Array, slack: float | Array = 0.0) -> float:
         """Return the largest violation over pairs that could still move; -inf if none can."""
@@ -218,7 +253,7 @@ class BoxQP:
         held = self.unwrapped
         of_base = product_rounding(held.base, self._on_base(b))
         own = of_base if held.index is None else of_base[held.index]
-        return own if held.shift is None else own + EPS * np.abs(held.shift * b)
+        return own if self.shift is None else own + EPS * np.abs(self.shift * b)
 
     def largest_product_rounding(self, b: Array) -> float:
         """Return the largest of `product_rounding`, from the points of this programme alone."""
@@ -238,9 +273,9 @@ class BoxQP:
         if found is None:
             return None
         product, rounding = found if held.index is None else [part[held.index] for part in found]
-        if held.shift is None:
+        if self.shift is None:
             return product, rounding
-        shifted = held.shift * b
+        shifted = self.shift * b
         return product + shifted, rounding + EPS * np.abs(shifted)
 
     def _on_base(self, b: Array) -> Array:
@@ -275,9 +310,9 @@ class BoxQP:
 
     def _gains(self, b: Array, slope: Array) -> Array:
         """Return what each variable could gain on its own."""
-        shift = self.unwrapped.shift
-        d = np.zeros(len(b)) if shift is None else shift
-        epsilon, best = self.epsilons, np.zeros(len(b))
+        shift = self.shift
+        d = np.zeros_like(b) if shift is None else shift
+        epsilon, best = self.epsilons, np.zeros_like(b)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for sign in (-1.0, 1.0):  # the piece where t <= 0, and the one where t >= 0
                 low = np.maximum(self.lower, 0.0 if sign > 0 else -np.inf)
