@@ -54,11 +54,14 @@ class _Beside:
     """A second stream of a card, so that what waits for the host keeps nothing else waiting."""
 
     def __init__(self, device: torch.device) -> None:
+        self._device = device
         self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
 
     def mark(self) -> Any:
         """Note what was started so far."""
-        return None if self._stream is None else torch.cuda.current_stream().record_event()
+        if self._stream is None:
+            return None
+        return torch.cuda.current_stream(self._device).record_event()
 
     def run(self, ready: Any, work: Callable[..., Tensor], *arguments: Any) -> Tensor:
         """Return work(*arguments), which needs no more than was started at a mark."""
@@ -67,7 +70,7 @@ class _Beside:
         with torch.cuda.stream(self._stream):
             self._stream.wait_event(ready)
             found = work(*arguments)
-        here = torch.cuda.current_stream()
+        here = torch.cuda.current_stream(self._device)
         here.wait_stream(self._stream)
         found.record_stream(here)
         return found
