@@ -28,7 +28,7 @@ Tensor: TypeAlias = torch.Tensor
 
 _VARIABLE = 4 + 8 * 10  # bytes: its row, what a programme says of it, and sides of its conditions
 _AT_ONCE = 1 << 24  # variables whose sides are looked at: some hundred megabytes
-_COLUMN = 8 * 3  # bytes for each row of K: coefficients of a programme, and products with them
+_COLUMN = 8 * 4  # bytes for each row of K: coefficients of a programme, and products with them
 
 
 def begin_at_zero(paths: Sequence[BoxPath]) -> bool:
