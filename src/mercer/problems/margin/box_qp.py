@@ -225,11 +225,11 @@ class BoxQP:
         held = self.unwrapped
         if held.index is None or self.group is not None or held.shift is not None:
             return float(self.product_rounding(b).max(initial=0.0))
-        lengths = np.sqrt(np.abs(held.base.diag()[held.index]))
+        own, used = np.abs(held.base.diag()[held.index]), np.flatnonzero(b)
         with np.errstate(over="ignore", invalid="ignore"):
             # no product of BLAS: it wakes threads for one, which take milliseconds to come
-            total = float(np.einsum("i,i", np.abs(b), lengths))
-            return float(EPS * lengths.max(initial=0.0) * total)
+            total = float(np.einsum("i,i", np.abs(b[used]), np.sqrt(own[used])))
+            return float(EPS * np.sqrt(own.max(initial=0.0)) * total)
 
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
         """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
