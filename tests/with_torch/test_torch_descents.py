@@ -19,9 +19,9 @@ from cuda_alone import compiled, descend_alone  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.boxes import descents, grids, paths, programmes, rounds  # noqa: E402 - after the skip
 from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
-from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
 from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
-from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
+from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text  # noqa: E402
+from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 

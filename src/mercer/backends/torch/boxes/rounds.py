@@ -11,11 +11,11 @@ import torch
 
 from mercer.array_types import Array
 from mercer.backends.boxes import Form
-from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
-from mercer.backends.torch.boxes.kernel_parts import GROUPS
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes
-from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text
+from mercer.backends.torch.boxes.texts.parts import GROUPS
+from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text
 from mercer.backends.torch.cuda_texts.compiling import begin, kernel
 
 Tensor: TypeAlias = torch.Tensor
@@ -74,7 +74,7 @@ class Rounds:
             begin_kernels(K.device, Form(largest, running, sums, tube, shifted))
         self._follow = _follow_kernel(self._threads, size, sums, tube, K.device.index)
         self._solve = _solve_kernel(size, sums, tube, shifted, K.device.index)
-        self._active = torch.arange(number, dtype=torch.int32, device=K.device)
+        self._all = torch.arange(number, dtype=torch.int32, device=K.device)
         self._finished, self._counts, self._sizes, self._steps = (
             self._ints(number) for _ in "1234"
         )
@@ -103,19 +103,18 @@ class Rounds:
             getattr(other, name).copy_(getattr(self, name))
         return other
 
-    def only(self, going: Array) -> None:
-        """Go on with some programmes."""
-        if len(going) < len(self._active):
-            numbers = torch.from_numpy(going.astype(np.int32))
-            pinned = numbers.pin_memory() if self._K.is_cuda else numbers
-            self._active = pinned.to(self._K.device, non_blocking=True)
+    def chosen(self, going: Array) -> Tensor:
+        """Send the numbers of some programmes."""
+        numbers = torch.from_numpy(going.astype(np.int32))
+        pinned = numbers.pin_memory() if self._K.is_cuda else numbers
+        return pinned.to(self._K.device, non_blocking=True)
 
-    def launch(self, rounds: int, limit: int | None = None) -> None:
-        """Start so many rounds, one after another."""
-        p, active = self._programmes, len(self._active)
+    def launch(self, rounds: int, some: Tensor, limit: int | None = None) -> None:
+        """Start so many rounds of some programmes, one after another."""
+        p, active = self._programmes, len(some)
         given = (p.epsilon, p.sums, p.shift)
         epsilon, sums, shift = (self._none if one is None else one for one in given)
-        head = [self._addresses, self._strides, self._active, p.begin, p.rows, p.lower, p.upper]
+        head = [self._addresses, self._strides, some, p.begin, p.rows, p.lower, p.upper]
         moves = [self._finished, self._counts, self._moved, self._moves]
         found = [self._values, self._numbers]
         follow = [*head, epsilon, sums, p.b, p.F, *moves, *found, self._width]
@@ -131,9 +130,7 @@ class Rounds:
 
     def close(self) -> None:
         """Let F of all programmes follow their last steps, and measure the violations."""
-        number = len(self._programmes.sizes)
-        self._active = torch.arange(number, dtype=torch.int32, device=self._K.device)
-        self.launch(1, limit=0)
+        self.launch(1, self._all, limit=0)
 
     def look(self) -> Look:
         """Ask where all programmes stand, without waiting for the answer."""
