@@ -67,7 +67,11 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
                     place, chunk = waiting.popleft()
                 except IndexError:  # another thread took the last one
                     return
-                found[place] = work(chunk)
+                try:
+                    found[place] = work(chunk)
+                except BaseException:  # what others would still do is of no use
+                    waiting.clear()
+                    raise
 
     # This thread works, too: allocators keep pages for every thread that ever asked them.
     pool = ThreadPoolExecutor(threads - 1)

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from scipy.special import xlogy
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.card_rows import CardArray  # noqa: E402 - after the skip
@@ -101,6 +102,93 @@ def test_words(ask):
     found = ask(*map(there, (X, Y, MASK, NUMBERS)))
     np.testing.assert_array_equal(np.asarray(found), wanted)
     assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+WHOLE = np.array([3, 0, -2, 7, 1, 5, 2**53 + 1, -9])
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda i, y, mask: i / 7,
+        lambda i, y, mask: i / i,
+        lambda i, y, mask: 1 / i,
+        lambda i, y, mask: np.sqrt(i),
+        lambda i, y, mask: np.exp(i),
+        lambda i, y, mask: np.log(i),
+        lambda i, y, mask: np.hypot(i, 3),
+        lambda i, y, mask: xlogy(i, 3),
+        lambda i, y, mask: i**2,
+        lambda i, y, mask: mask - y,
+        lambda i, y, mask: 1 - mask,
+        lambda i, y, mask: i @ i,
+        lambda i, y, mask: np.where(i, y, 0.0),
+    ],
+)
+def test_whole_numbers_keep_their_digits(ask):
+    """Torch divides whole numbers in float32."""
+    wanted = np.asarray(ask(WHOLE, Y, MASK))
+    found = np.asarray(ask(*map(there, (WHOLE, Y, MASK))))
+    assert found.dtype == wanted.dtype
+    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x: x.max(axis=1, initial=0.5),
+        lambda x: np.max(x, axis=0, initial=0.5),
+        lambda x: x.max(keepdims=True),
+        lambda x: x.sum(keepdims=True),
+        lambda x: np.min(x, axis=1),
+        lambda x: np.any(x > 0, axis=1),
+        lambda x: np.mean(x, axis=0),
+        lambda x: np.count_nonzero(x > 0, axis=0),
+        lambda x: x[..., 1],
+        lambda x: x[[]],
+        lambda x: bool(x[:1, 0] > 9),
+    ],
+)
+def test_options_are_followed(ask):
+    table = Y.reshape(4, 2)
+    found, wanted = np.asarray(ask(there(table))), np.asarray(ask(table))
+    assert found.shape == wanted.shape
+    np.testing.assert_allclose(found, wanted, rtol=1e-15)
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda i, y: operator.iadd(i, 0.5),
+        lambda i, y: operator.itruediv(i, 2),
+        operator.imul,
+        lambda i, y: i**-1,
+        lambda i, y: y[np.array([1.0, 2.0])],
+        lambda i, y: bool(y),
+    ],
+)
+def test_what_numpy_refuses_is_refused(ask):
+    kinds = TypeError, ValueError, IndexError
+    with pytest.raises(kinds):
+        ask(WHOLE.copy(), Y.copy())
+    i, y = there(WHOLE), there(Y)
+    with pytest.raises(kinds):
+        ask(i, y)
+    np.testing.assert_array_equal(np.asarray(i), WHOLE)
+
+
+def test_numbers_of_one_bin_are_not_seen_in_another():
+    bins, weights = np.array([0, 1, 2, 0]), np.array([np.inf, np.nan, 1.0, 2.0])
+    found = np.bincount(there(bins), weights=there(weights), minlength=4)
+    np.testing.assert_array_equal(found, [np.inf, np.nan, 1.0, 0.0])
+
+
+def test_what_the_host_makes_is_written_where_it_belongs():
+    x, y = there(Y), Y.copy()
+    x %= 0.7
+    y %= 0.7
+    same(x, y)
 
 
 def test_products_and_sums_are_those_of_the_host_to_rounding():

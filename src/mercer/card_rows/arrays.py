@@ -8,6 +8,7 @@ word for is asked of the host, and what has lost its long side comes there.
 
 from __future__ import annotations
 
+from types import EllipsisType
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
         """The transpose."""
         return self if self.ndim == 1 else CardArray(self.tensor.T)
 
+    def __bool__(self) -> bool:
+        return bool(self.on_host())  # of one number; several are refused, in NumPy's words
+
     def on_host(self) -> Array:
         """Return the numbers in the memory of the processor."""
         return bring_numbers(self.tensor)
@@ -74,15 +78,15 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
         verb = OPERATIONS.get(ufunc.__name__)
-        (out,) = options.pop("out", (None,))
+        out = options.pop("out", ())
+        found: Any = NotImplemented
         known = verb is not None and method == "__call__" and not options
-        if not known or isinstance(out, np.ndarray) or not all(map(self._fits, inputs)):
-            options |= {} if out is None else {"out": out}
-            return getattr(ufunc, method)(*map(host_of, inputs), **options)
-        found = verb(*map(self._operand, inputs))  # type: ignore[misc]
-        if out is not None:
-            out.tensor.copy_(found)
-            return out
+        if known and not _are_arrays(out) and all(map(self._fits, inputs)):
+            found = verb(*map(self._operand, inputs))  # type: ignore[misc]
+        if found is NotImplemented:
+            return _by_host(getattr(ufunc, method), inputs, out, options)
+        if out:
+            return _written(found, *out)
         return CardArray(found) if found.ndim else found.item()
 
     def __array_function__(self, verb: Any, types: Any, given: Any, options: Any) -> Any:
@@ -126,6 +130,8 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
     @staticmethod
     def _product(first: Any, second: Any) -> Any:
         kind = torch_library().promote_types(first.dtype, second.dtype)
+        if not kind.is_floating_point:  # cards multiply no matrices of whole numbers
+            return bring_numbers(first) @ bring_numbers(second)
         found = first.to(kind) @ second.to(kind)
         if not found.ndim:
             return found.item()
@@ -145,10 +151,12 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
     def _index(self, index: Any) -> Any:
         if isinstance(index, tuple):
             return tuple(map(self._index, index))
-        if index is None or isinstance(index, slice | int | np.integer):
+        if index is None or isinstance(index, slice | int | np.integer | EllipsisType):
             return index
-        there = _sent(np.asarray(index) if isinstance(index, list) else index, self.tensor)
-        return there if there.dtype == torch_library().bool else there.to(torch_library().int64)
+        there = _sent(_listed(index) if isinstance(index, list) else index, self.tensor)
+        if there.is_floating_point():
+            raise IndexError("arrays used as indices must be of integer (or boolean) type")
+        return there
 
     # --- methods of arrays -----------------------------------------------------------------------
 
@@ -165,8 +173,10 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def sum(self, axis: int | None = None, keepdims: bool = False) -> Any:
         """Add up; sums over rows on the host."""
-        if axis is None:
+        if axis is None and not keepdims:
             return self.tensor.sum().item()
+        if axis is None:
+            return self.on_host().sum(keepdims=True)
         return _along(self.tensor.sum(dim=axis, keepdim=keepdims), axis)
 
     def mean(self) -> float:
@@ -187,9 +197,12 @@ class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def max(self, axis: int | None = None, initial: Any = None, keepdims: bool = False) -> Any:
         """Return the largest, or `initial` if that is larger."""
-        if axis is not None and initial is None:
-            return _along(self.tensor.amax(dim=axis, keepdim=keepdims), axis)
-        return self._extreme("amax", np.maximum, initial)
+        if axis is None and not keepdims:
+            return self._extreme("amax", np.maximum, initial)
+        if axis is None or initial is not None:
+            least = {} if initial is None else {"initial": initial}
+            return self.on_host().max(axis=axis, keepdims=keepdims, **least)
+        return _along(self.tensor.amax(dim=axis, keepdim=keepdims), axis)
 
     def min(self, initial: Any = None) -> Any:
         """Return the smallest, or `initial` if that is smaller."""
@@ -229,6 +242,34 @@ def looked_up(table: Array, numbers: Any) -> Any:
 def host_of(value: Any) -> Any:
     """Return numbers of a card on the host; anything else as it is."""
     return value.on_host() if isinstance(value, CardArray) else value
+
+
+def _are_arrays(out: Any) -> bool:
+    return any(isinstance(each, np.ndarray) for each in out)
+
+
+def _by_host(verb: Any, inputs: Any, out: Any, options: Any) -> Any:
+    """Ask the host; what is to be written on a card is sent there."""
+    if not any(isinstance(each, CardArray) for each in out):
+        return verb(*map(host_of, inputs), **options, **({"out": out} if out else {}))
+    here = tuple(map(host_of, out))
+    verb(*map(host_of, inputs), **options, out=here)
+    for there, numbers in zip(out, here, strict=True):
+        if isinstance(there, CardArray):
+            there[...] = numbers
+    return out[0] if len(out) == 1 else out
+
+
+def _written(found: Any, out: CardArray) -> CardArray:
+    """Write numbers into an array whose type holds them: as NumPy, none are cut off in silence."""
+    if not torch_library().can_cast(found.dtype, out.tensor.dtype):
+        raise TypeError(f"cannot cast output from {found.dtype} to {out.tensor.dtype}")
+    out.tensor.copy_(found)
+    return out
+
+
+def _listed(index: list[Any]) -> Array:
+    return np.asarray(index) if index else np.empty(0, dtype=np.int64)
 
 
 def _along(found: Any, axis: int) -> Any:

@@ -11,15 +11,14 @@ import numpy as np
 from mercer.card_rows.transport import torch_library
 
 _SAME = (
-    "add subtract multiply negative absolute maximum minimum less less_equal greater greater_equal "
-    "not_equal logical_and logical_or logical_not bitwise_and bitwise_or square sqrt "
-    "isfinite isinf isnan exp expm1 log log1p hypot tanh"
+    "add multiply negative absolute maximum minimum less less_equal greater greater_equal "
+    "not_equal logical_and logical_or logical_not bitwise_and bitwise_or square "
+    "isfinite isinf isnan"
 ).split()
-_OTHERS = {
+_OTHERS = {"invert": "bitwise_not", "equal": "eq"}
+_REAL = {  # of whole numbers, too: torch would answer in float32, or not at all
+    **{name: name for name in "sqrt exp expm1 log log1p hypot tanh".split()},
     "divide": "true_divide",
-    "invert": "bitwise_not",
-    "power": "pow",
-    "equal": "eq",
     "expit": "sigmoid",  # SciPy's
     "xlogy": "xlogy",
     "xlog1py": "special.xlog1py",
@@ -38,6 +37,29 @@ def _named(name: str) -> Callable[..., Any]:
     return verb
 
 
+def _real(name: str) -> Callable[..., Any]:
+    def verb(*operands: Any) -> Any:
+        torch = torch_library()
+        floats = [x if x.is_floating_point() else x.to(torch.float64) for x in operands]
+        return attrgetter(name)(torch)(*floats)
+
+    return verb
+
+
+def _subtract(x: Any, y: Any) -> Any:
+    """Subtract, with truth values as numbers where there are numbers; two of them are refused."""
+    kind = torch_library().promote_types(x.dtype, y.dtype)
+    bare = torch_library().bool
+    return (x.to(kind) if x.dtype == bare else x) - (y.to(kind) if y.dtype == bare else y)
+
+
+def _power(x: Any, y: Any) -> Any:
+    """Raise to a power; whole numbers by the host, which refuses one over a whole number."""
+    if not (x.is_floating_point() or y.is_floating_point()):
+        return NotImplemented
+    return torch_library().pow(x, y)
+
+
 def _sign(x: Any) -> Any:
     found = x.sign()
     return torch_library().where(x.isnan(), x, found) if x.is_floating_point() else found
@@ -46,6 +68,9 @@ def _sign(x: Any) -> Any:
 OPERATIONS: dict[str, Callable[..., Any]] = {
     **{name: _named(name) for name in _SAME},
     **{name: _named(there) for name, there in _OTHERS.items()},
+    **{name: _real(there) for name, there in _REAL.items()},
+    "subtract": _subtract,
+    "power": _power,
     "sign": _sign,
 }
 
@@ -56,7 +81,8 @@ def _where(self: Any, condition: Any, *both: Any) -> Any:
     if len(both) != 2 or not all(map(self._fits, (condition, *both))):
         return NotImplemented
     torch = torch_library()
-    return type(self)(torch.where(*map(self._operand, (condition, *both))))
+    chosen = self._operand(condition).to(torch.bool)
+    return type(self)(torch.where(chosen, *map(self._operand, both)))
 
 
 def _flatnonzero(self: Any, a: Any) -> Any:
@@ -65,7 +91,9 @@ def _flatnonzero(self: Any, a: Any) -> Any:
     return type(self)(a.tensor.nonzero()[:, 0])
 
 
-def _count_nonzero(self: Any, a: Any) -> Any:
+def _count_nonzero(self: Any, a: Any, **options: Any) -> Any:
+    if options:
+        return NotImplemented
     return int(a.tensor.count_nonzero().item())
 
 
@@ -126,17 +154,23 @@ def _bincount(self: Any, x: Any, weights: Any = None, minlength: int = 0) -> Any
     torch, cls = torch_library(), type(self)
     numbers, w = cls.beside(self.tensor, x).tensor, cls.beside(self.tensor, weights).tensor
     bins = torch.arange(minlength, device=numbers.device)
-    return ((numbers[None, :] == bins[:, None]).to(w.dtype) @ w).cpu().numpy()
+    own = torch.where(numbers[None, :] == bins[:, None], w.to(torch.float64), 0.0)
+    return own.sum(dim=1).cpu().numpy()  # not a product: zero times infinity is no zero
 
 
 def _by_method(name: str) -> Callable[..., Any]:
-    def function(self: Any, a: Any, **options: Any) -> Any:
-        known = {"initial", "axis", "keepdims"} >= set(options)
+    def function(self: Any, a: Any, *more: Any, **options: Any) -> Any:
+        known = not more and set(_OPTIONS.get(name, ())) >= set(options)
         return getattr(a, name)(**options) if known and hasattr(a, name) else NotImplemented
 
     return function
 
 
+_OPTIONS = {
+    "sum": ("axis", "keepdims"),
+    "max": ("axis", "keepdims", "initial"),
+    "min": ("initial",),
+}
 _BINS = 8  # a matrix of so many rows is written
 FUNCTIONS: dict[str, Callable[..., Any]] = {
     "where": _where,
