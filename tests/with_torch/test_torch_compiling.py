@@ -41,6 +41,22 @@ def test_a_relative_folder_is_not_taken(home, monkeypatch):
     assert (home.parents[1] / ".cache" / "mercer" / "cuda" / "one").exists()
 
 
+@pytest.mark.parametrize("given", ["here", "absent/folder"])
+def test_no_home_is_made_for_it(home, monkeypatch, tmp_path, given):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", given if given == "here" else str(tmp_path / given))
+    kept_code.keep("one", b"code")
+    assert kept_code.kept("one") is None
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_pipe_in_the_place_of_code_is_not_waited_for(home):
+    kept_code.keep("one", b"code")
+    os.mkfifo(home / "two", 0o600)
+    assert kept_code.kept("two") is None
+
+
 @pytest.mark.parametrize("told", [b"", b"short", b"x" * 100])
 def test_what_is_not_as_it_was_written_is_not_read(home, told):
     kept_code.keep("one", b"code" * 30)

@@ -31,7 +31,8 @@ def kept(key: str) -> bytes | None:
     if folder is None:
         return None
     try:
-        number = os.open(folder / key, os.O_RDONLY | os.O_NOFOLLOW)
+        # a pipe of that name, which no one writes to, would be waited for
+        number = os.open(folder / key, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with open(number, "rb") as file:
             if not _is_own(os.fstat(number), stat.S_ISREG):
                 return None
@@ -71,9 +72,12 @@ def _folder() -> Path | None:
         return None
     try:
         given = os.environ.get("XDG_CACHE_HOME") or ""
-        base = Path(given) if os.path.isabs(given) else Path.home() / ".cache"
+        is_given = os.path.isabs(given)
+        base = Path(given) if is_given else Path.home() / ".cache"
+        if not base.is_absolute():
+            return None
         folder = base / "mercer" / "cuda"
-        base.mkdir(mode=0o700, parents=True, exist_ok=True)
+        base.mkdir(mode=0o700, parents=is_given, exist_ok=True)  # no one is given a home
         for part in (folder.parent, folder):  # with parents, a mode is given to the last alone
             part.mkdir(mode=0o700, exist_ok=True)
         folder = folder.resolve(strict=True)
