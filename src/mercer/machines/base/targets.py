@@ -259,7 +259,7 @@ def _sorted_by(key: Array, labels: Array) -> Array:
     order = np.argsort(key)  # of one key: several times as fast as of two
     if _is_one(labels):
         return order
-    if labels.dtype.kind in "iu" and 0 <= labels.min() and labels.max() < _FEW:
+    if labels.dtype.kind in "iu" and 0 <= labels.min(initial=0) and labels.max(initial=0) < _FEW:
         labels = labels.astype(np.uint16)  # sorted in two passes over them
     return np.asarray(order[np.argsort(labels[order], kind="stable")])
 
