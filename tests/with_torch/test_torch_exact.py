@@ -42,9 +42,12 @@ def kernels(tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
 
-    @cache
     def product(body, constants, depth, targets, store, apart, card):
-        text = product_text(body, constants, TILE, depth, targets, store, apart)
+        return of_tile(products.TILE, body, constants, depth, targets, store, apart)
+
+    @cache
+    def of_tile(tile, body, constants, depth, targets, store, apart):
+        text = product_text(body, constants, tile, depth, targets, store, apart)
         kinds = f"int, int, int, {_POINTERS}, void*, short*, int" + ", double" * constants
         return Lanes(tmp_path_factory.mktemp("product"), PRODUCT, text.replace(CARD, ""), kinds)
 
@@ -104,6 +107,17 @@ def test_products_are_those_of_the_whole_matrix(on_cores, kernel, n, m, d, colum
 
     U = pairs.round_trip(V, halved)
     assert (np.abs(U - 0.5 * K.T @ (K @ V)) <= 1e-13 * (np.abs(K).T @ scale)).all()
+
+
+@pytest.mark.parametrize("tile", [Tile(), Tile(64, 64, 2, 2, 2)])
+def test_all_warps_of_a_tile_have_their_part(on_cores, monkeypatch, tile):
+    monkeypatch.setattr(products, "TILE", tile)
+    X, Y, V = (rng.standard_normal(shape) for shape in ((70, 5), (130, 5), (130, 2)))
+    Y[100] = X[66]
+    pairs = bound(Gaussian(1.5), X, Y)
+    K = values(Gaussian(1.5), X, Y)
+    np.testing.assert_allclose(pairs.matmul(V), K @ V, atol=1e-13)
+    np.testing.assert_allclose(pairs.block(slice(0, 70), slice(0, 130)).numpy(), K, rtol=1e-13)
 
 
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e100])
