@@ -37,7 +37,13 @@ from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind, plain_index, within
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
-from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
+from mercer.backends.torch.symmetric.filling import (
+    Evaluate,
+    by_whole_numbers,
+    fill,
+    fill_at_once,
+    whole_rows,
+)
 from mercer.backends.torch.symmetric.halves import product_by_halves
 from mercer.expression import Expression, SqDist
 from mercer.points import row_count
@@ -185,17 +191,21 @@ class TorchPairs(Pairs):
         return K
 
     def _fill(self, K: Tensor) -> None:
-        operands, whole = (self._program, self.leaves, self._row_terms), None
+        whole = None
         if self._type is torch.float32:
-            whole = by_whole_numbers(*operands, self._device)
+            whole = whole_rows(self._program, self.leaves, self._device)
+        if whole is not None and fill_at_once(K, self._program, whole, self._fuses):
+            return
         fused = self._fused if whole is None else None
 
         def some_rows(part: slice, across: slice) -> Tensor:
             assert fused is not None
             return fused.rows(part)[:, across]
 
-        evaluate = whole or self.block
-        if fused is not None:
+        evaluate: Evaluate = self.block
+        if whole is not None:
+            evaluate = by_whole_numbers(self._program, whole, self._row_terms)
+        elif fused is not None:
             evaluate = some_rows if fused.deep is None else fused.deep.block
 
         def write(entries: int) -> None:
@@ -226,7 +236,8 @@ class TorchPairs(Pairs):
         def multiply(entries: int) -> Tensor:
             return self.product(right, entries) * scales
 
-        return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+        what = f"a product with {right.shape[1]} columns"
+        return self._device.in_blocks(multiply, what, float(math.prod(self.shape)))
 
     def operator(self) -> Operator:
         """Multiply tensors, which stay on the device."""

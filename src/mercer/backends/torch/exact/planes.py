@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 import torch
 
 from mercer.backends.torch.boxes.launches import prepared
+from mercer.backends.torch.cuda_texts.compiling import kernel as kernel_of
 from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.exact.products import ExactPairs
 from mercer.backends.torch.exact.trip_kernel import MOST, THREADS, TRIP, shared_bytes, trip_text
@@ -111,7 +112,5 @@ def _height(n: int, device: torch.device) -> int:
 @cache
 def compiled(wide: int, there: bool, card: str) -> Any:
     """Compile the kernel for a card, once."""
-    with torch.cuda.device(card):
-        kernel = torch.cuda._compile_kernel(trip_text(wide, there), TRIP)
-        kernel.set_shared_memory_config(shared_bytes(wide))
-    return kernel
+    text = trip_text(wide, there)
+    return kernel_of(text, TRIP, torch.device(card).index, shared_bytes(wide))

@@ -11,8 +11,9 @@ import torch
 
 from mercer.array_types import Index
 from mercer.backends.lowering.program import Program
-from mercer.backends.torch.boxes.descents import is_compiled
 from mercer.backends.torch.boxes.launches import prepared
+from mercer.backends.torch.cuda_texts.compiling import is_compiled
+from mercer.backends.torch.cuda_texts.compiling import kernel as kernel_of
 from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.exact.formulas import Formula, formula_of
 from mercer.backends.torch.exact.product_kernel import (
@@ -233,7 +234,4 @@ def compiled(
 ) -> Any:
     """Compile the kernel for a card, once."""
     text = product_text(body, constants, TILE, depth, targets, store, apart)
-    with torch.cuda.device(card):
-        kernel = torch.cuda._compile_kernel(text, PRODUCT)
-        kernel.set_shared_memory_config(shared_bytes(TILE, depth, targets))
-    return kernel
+    return kernel_of(text, PRODUCT, torch.device(card).index, shared_bytes(TILE, depth, targets))

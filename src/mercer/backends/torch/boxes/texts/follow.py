@@ -8,7 +8,7 @@ used: no compiler is needed on the machine.
 
 from __future__ import annotations
 
-from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
+from mercer.backends.torch.boxes.texts.parts import COMMON, defined
 
 FOLLOW = "follow"
 

@@ -9,8 +9,8 @@ Coefficients are float64, so that bounds and sums hold.
 
 from __future__ import annotations
 
-from mercer.backends.torch.boxes.kernel_parts import COMMON, defined
-from mercer.backends.torch.boxes.largest_keys import LARGEST_KEYS
+from mercer.backends.torch.boxes.texts.largest_keys import LARGEST_KEYS
+from mercer.backends.torch.boxes.texts.parts import COMMON, defined
 
 SOLVE = "solve"
 
@@ -24,28 +24,38 @@ _SOLVE = r"""
 #define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
 #define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
 
-// the largest of a warp, and one lane that has it: integers in the order of the numbers
-__device__ __forceinline__ float largest(float v, int &lane) {
-#if LANES == 1
-  lane = 0;
-  return v;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+#define PLACES 255u  // the last bits of a key: whose it is
+#define FINITE 0x00800000u  // keys of smaller numbers are those of minus infinity
+#define LARGER(a, b) ((a) > (b) ? (a) : (b))
+
+// whole numbers in the order of the numbers, and back
+__device__ __forceinline__ unsigned ordered(float v) {
   const unsigned bits = __float_as_uint(v);
-  const unsigned key = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
-  const unsigned most = __reduce_max_sync(ALL, key);
-  lane = __ffs(__ballot_sync(ALL, key == most)) - 1;
-  return __uint_as_float(most & 0x80000000u ? most & 0x7fffffffu : ~most);
+  return bits ^ ((unsigned)((int)bits >> 31) | 0x80000000u);
+}
+__device__ __forceinline__ float number(unsigned key) {
+  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
+}
+// sixteen digits of a number are enough to choose by: one reduction then finds it and its place
+__device__ __forceinline__ unsigned placed(unsigned key, int place) {
+  return (key & ~PLACES) | (unsigned)place;
+}
+
+// the largest of a warp
+__device__ __forceinline__ unsigned largest(unsigned key) {
+#if LANES == 1
+  return key;
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+  return __reduce_max_sync(ALL, key);
 #else
-  lane = threadIdx.x;
-  in_warp(v, lane);
-  return v;
+  for (int o = LANES / 2; o; o >>= 1) {
+    const unsigned other = __shfl_xor_sync(ALL, key, o);
+    key = LARGER(key, other);
+  }
+  return key;
 #endif
 }
 
-// the curvature along a pair, from the sum of its diagonal entries and the entry between them
-__device__ __forceinline__ float bent(float both, float entry) {
-  return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
@@ -130,12 +140,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     for (int r = 0; r < fresh; ++r)
       if (member[r] == last[a]) last[a] = NONE;
   __syncthreads();
-  for (int a = t; a < before_now; a += THREADS) {
-    int place = fresh;
-    for (int r = 0; r < a; ++r) place += last[r] != NONE;
-    if (last[a] == NONE || place >= SET) continue;
-    member[place] = last[a];
-    atomicAdd(chosen + 2 * SUMS + 1, 1);
+  if (t < LANES) {
+    int count = fresh;
+    for (int q = 0; q < PER; ++q) {
+      const int a = t + q * LANES;
+      const bool kept = a < before_now && last[a] != NONE;
+      int before;
+      const int all = counted(kept, before);
+      if (kept && count + before < SET) member[count + before] = last[a];
+      count += all;
+    }
+    if (!t) chosen[2 * SUMS + 1] = min(count, SET) - fresh;
   }
   __syncthreads();
   const int size = fresh + chosen[2 * SUMS + 1];
@@ -181,7 +196,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
   if (t < LANES) {
     // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
     // and for places past the last, whatever is read for these
-    float f[PER], up[PER], low[PER], own[PER];
+    // of the curvature along a pair, at least `flat` is left by rounding
+    float f[PER], up[PER], low[PER], own[PER], flat[PER];
     int mine[PER];
 #pragma unroll
     for (int q = 0; q < PER; ++q) {
@@ -190,51 +206,62 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
       f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
       up[q] = PRICE_UP(c, a); low[q] = PRICE_LOW(c, a);
+      flat[q] = fmaxf(1e-12f * own[q], 1e-37f);
     }
     const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
     const int most = min(inner, limit - steps[p]);
     int s = 0;
     for (; s < most; ++s) {
       float v = least, u = least;
-      int i = NONE, j = NONE, lane = 0, in_sum = 0;
+      int i = 0, in_sum = 0;
 #pragma unroll
       for (int g = 0; g < SUMS; ++g) {
-        float high = least, deep = least;
-        int riser = NONE, place;
+        unsigned top = 0;
+        float deep = least;
 #pragma unroll
         for (int q = 0; q < PER; ++q) {
           if (SUMS > 1 && mine[q] != g) continue;
-          better(high, riser, f[q] + up[q], t + q * LANES);
+          const unsigned rising = placed(ordered(f[q] + up[q]), t + q * LANES);
+          top = LARGER(top, rising);
           deep = fmaxf(deep, -(f[q] + low[q]));
         }
-        deep = largest(deep, place);
-        high = largest(high, place);
-        if (!g || high + deep > v + u) { v = high; u = deep; i = riser; lane = place; in_sum = g; }
+        top = largest(top);
+        // rounded down: a variable is no partner of its own
+        const float high = top < FINITE ? least : number(top & ~PLACES);
+        const float fall = number(largest(ordered(deep)));
+        if (!g || high + fall > v + u) { v = high; u = fall; i = top & PLACES; in_sum = g; }
       }
       if (!(v + u > aim)) break;
-      i = __shfl_sync(ALL, i, lane);
       const float *Ki = between + i * STRIDE;
       const float di = diagonal[i];
-      float gain = 0.f, down = 0.f, bend = 1.f;
+      const double bi = b[i];
+      const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
+      const double room = highest - bi;
+      unsigned gain = 0;
+      float wanted = 0.f, Ki_own[PER];
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
         const float d = v - (f[q] + low[q]);
         const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
-        const float curvature = bent(di + own[q], Ki[a]);
-        const float by = falls ? __fdividef(d * d, curvature) : 0.f;
-        if (by > gain) { gain = by; j = a; down = d; bend = curvature; }
+        Ki_own[q] = Ki[a];
+        const float bend = fmaxf(di + own[q] - 2.f * Ki_own[q], flat[q]);
+        const float by = __fdividef(d, bend);
+        const unsigned key = falls ? placed(__float_as_uint(d * by), a) : 0u;
+        if (key > gain) { gain = key; wanted = by; }
       }
-      if (!(largest(gain, lane) > 0.f)) break;
-      j = __shfl_sync(ALL, j, lane);
+      gain = largest(gain);
+      if (gain <= PLACES) break;
+      const int j = gain & PLACES;
       const float *Kj = between + j * STRIDE;
-      double step = __shfl_sync(ALL, __fdividef(down, bend), lane);
-      const double bi = b[i], bj = b[j];
-      const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
+      const double bj = b[j];
       const double lowest = TUBE && bj > 0 && epsilon[j] > 0 ? 0.0 : lower[j];
-      step = fmin(step, fmin(highest - bi, bj - lowest));
-      const double ni = step == highest - bi ? highest : bi + step;
-      const double nj = step == bj - lowest ? lowest : bj - step;
+      const double down = bj - lowest;
+      double step = __shfl_sync(ALL, wanted, j % LANES);
+      step = down < step ? down : step;
+      step = room < step ? room : step;
+      const double ni = step == room ? highest : bi + step;
+      const double nj = step == down ? lowest : bj - step;
       const int ci = flags(ni, lower[i], upper[i]), cj = flags(nj, lower[j], upper[j]);
       const float ui = PRICE_UP(ci, i), li = PRICE_LOW(ci, i);
       const float uj = PRICE_UP(cj, j), lj = PRICE_LOW(cj, j);
@@ -244,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        f[q] -= by * (Ki[a] - Kj[a]);
+        f[q] -= by * (Ki_own[q] - Kj[a]);
         up[q] = a == i ? ui : a == j ? uj : up[q];
         low[q] = a == i ? li : a == j ? lj : low[q];
       }
@@ -256,21 +283,26 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 
   // what moved, in the order of the set; F of the set itself takes what is on the diagonal
   for (int a = t; a < size; a += THREADS) {
-    const double by = b[a] - old[a];
     const int k = first + member[a];
     coefficients[k] = b[a];
     members[p * SET + a] = member[a];
-    if (SHIFTED) gradients[k] -= by * shifts[k];
-    int place = 0;
-    for (int r = 0; r < a; ++r) place += b[r] != old[r];
-    if (by != 0) { moves[p * SET + place] = by; moved_rows[p * SET + place] = row[a]; }
-    if (a == size - 1) {
-      counts[p] = place + (by != 0);
-      steps[p] += made;
-      sizes[p] = size;
-      if (!made) finished[p] = 1;  // float32 sees nothing to gain; the violation tells how far
-    }
+    if (SHIFTED) gradients[k] -= (b[a] - old[a]) * shifts[k];
   }
+  if (t >= LANES) return;
+  int count = 0;
+  for (int q = 0; q < PER; ++q) {
+    const int a = t + q * LANES;
+    const double by = a < size ? b[a] - old[a] : 0.0;
+    int before;
+    const int all = counted(by != 0, before), place = p * SET + count + before;
+    if (by != 0) { moves[place] = by; moved_rows[place] = row[a]; }
+    count += all;
+  }
+  if (t) return;
+  counts[p] = count;
+  steps[p] += made;
+  sizes[p] = size;
+  if (!made) finished[p] = 1;  // float32 sees nothing to gain; the violation tells how far
 }
 """
 
