@@ -78,7 +78,7 @@ def compiled(folder, size):
 
 def descend_alone(monkeypatch, size, follow, solve):
     """Let descents run by these, in narrow groups, on any device."""
-    monkeypatch.setattr(rounds, "_size_of_sets", lambda device, running: size)
+    monkeypatch.setattr(rounds, "_size_of_sets", lambda device: size)
     monkeypatch.setattr(rounds, "_NARROWEST", 4)
     monkeypatch.setattr(rounds, "_follow_kernel", follow)
     monkeypatch.setattr(rounds, "_solve_kernel", solve)

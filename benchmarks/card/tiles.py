@@ -97,7 +97,7 @@ def main() -> None:
         best = None
         tiles = TILES if k == 1 else [t for t in TILES if t.stages == 2]
         for tile in BY_FEATURES if name == "L1" else tiles:
-            launch._TILES = dict.fromkeys(Way, (tile,))
+            launch._TILES, launch._SHALLOW = dict.fromkeys(Way, (tile,)), 0
             try:
                 time = milliseconds(lambda: pairs.product(V, 1 << 24))  # noqa: B023
                 off = float((pairs.product(V, 0)[:512] - wanted).norm() / wanted.norm())

@@ -238,7 +238,7 @@ made = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 with open(sys.argv[1], "wb") as file:
     file.write(made.asm["cubin"])
 told = subprocess.run([sys.argv[2], "-res-usage", sys.argv[1]], capture_output=True, text=True)
-print("wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8" in made.asm["ptx"])
+print("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8" in made.asm["ptx"])
 print(made.metadata.shared, *told.stdout.splitlines()[-1].split())
 """
 

@@ -236,7 +236,8 @@ class TorchPairs(Pairs):
         def multiply(entries: int) -> Tensor:
             return self.product(right, entries) * scales
 
-        return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+        what = f"a product with {right.shape[1]} columns"
+        return self._device.in_blocks(multiply, what, float(math.prod(self.shape)))
 
     def operator(self) -> Operator:
         """Multiply tensors, which stay on the device."""

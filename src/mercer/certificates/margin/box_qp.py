@@ -34,6 +34,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.accurate_products import inner
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -172,16 +173,16 @@ def measure(
         rounding = _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
     shift = problem.shift
-    lost = float(problem.epsilons @ np.abs(b))
-    dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
-    squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
+    lost = inner(problem.epsilons, np.abs(b))
+    dual = inner(problem.linear, b) - 0.5 * inner(b, Kb) - lost
+    squared = inner(b, Kb) - (0.0 if shift is None else inner(shift, b**2))
     gap = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
             gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
-        gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
+        gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
     if problem.marginless(b, F):
         gap = np.inf  # what rounding made of nothing is not near an optimum
@@ -234,7 +235,7 @@ def _lost(first: Any, second: Any) -> Any:
 def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
     """Return whether rounding of K b is next to nothing in conditions and gap."""
     F = problem.linear - Kb
-    objective = abs(float(b @ (problem.linear + F))) / 2
+    objective = abs(inner(b, problem.linear + F)) / 2
     hidden = problem.gap(b, F - offset, rounding) - problem.gap(b, F - offset)
     small = float(rounding.max(initial=0.0)) <= _CLEAR * problem.unit(b, F)
     return small and (np.isnan(hidden) or hidden <= _CLEAR * objective)
@@ -282,7 +283,7 @@ def _scaled_gap(
     slope, near = problem.linear - (Kb - d * b) - offset, _slack(problem, b)
     up = (problem.upper > 0) & (b < problem.upper - near)
     down = (problem.lower < 0) & (b > problem.lower + near)
-    squared = float(b @ Kb) - float(d @ b**2)
+    squared = inner(b, Kb) - inner(d, b**2)
 
     def bound(rows: Array) -> float:
         """Return the primal objective, scaled so that these rows have no slack, nor by rounding."""

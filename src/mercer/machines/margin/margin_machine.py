@@ -277,7 +277,8 @@ def slack_costs(problem: BoxQP | Many) -> Array:
         shift = one.unwrapped.shift
         with np.errstate(divide="ignore"):
             costs = one.upper - one.lower if shift is None else 0.5 / shift
-        costs = costs[costs > 0]
+        if costs.min(initial=np.inf) <= 0:
+            costs = costs[costs > 0]
         found += [costs.min(), costs.max()] if len(costs) else []
     return np.asarray(np.minimum(np.array(found), np.finfo(float).max))
 

@@ -18,7 +18,7 @@ from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
 from mercer.card_rows import LONG, CardArray, CardRows, looked_up
 from mercer.gram import Gram
-from mercer.gram.accurate_products import EPS, accurate_product, product_rounding
+from mercer.gram.accurate_products import EPS, accurate_product, inner, product_rounding
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
 from mercer.points import to_host
@@ -223,7 +223,7 @@ class BoxQP:
         """
         if self.scale is not None or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
-        objective = 0.5 * float(b @ (self.linear + F)) / float(np.abs(self.totals).sum())
+        objective = 0.5 * inner(b, self.linear + F) / float(np.abs(self.totals).sum())
         return min(1.0, max(objective, self.least_unit(0.0)))
 
     def least_unit(self, multipliers: float | Array) -> float:
@@ -246,7 +246,7 @@ class BoxQP:
 
     def marginless(self, b: Array, F: Array) -> bool:
         """Return whether b'Kb, which a margin between classes makes positive, is but rounding."""
-        return self.parting and not -float(b @ F) > self.rounding(b)
+        return self.parting and not -inner(b, F) > self.rounding(b)
 
     def product_rounding(self, b: Array) -> Array:
         """Return the uncertainty of K b in float64, as that of its largest terms."""
@@ -260,11 +260,10 @@ class BoxQP:
         held = self.unwrapped
         if held.index is None or self.group is not None or held.shift is not None:
             return float(self.product_rounding(b).max(initial=0.0))
-        lengths = np.sqrt(np.abs(held.base.diag()[held.index]))
+        own, used = np.abs(held.base.diag()[held.index]), np.flatnonzero(b)
         with np.errstate(over="ignore", invalid="ignore"):
-            # no product of BLAS: it wakes threads for one, which take milliseconds to come
-            total = float(np.einsum("i,i", np.abs(b), lengths))
-            return float(EPS * lengths.max(initial=0.0) * total)
+            total = inner(np.abs(b[used]), np.sqrt(own[used]))
+            return float(EPS * np.sqrt(own.max(initial=0.0)) * total)
 
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
         """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
@@ -290,7 +289,7 @@ class BoxQP:
         """
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         with np.errstate(over="ignore"):
-            return float(_EPSILON * np.square(np.abs(self._on_base(b)) @ lengths))
+            return float(_EPSILON * np.square(inner(np.abs(self._on_base(b)), lengths)))
 
     def gap(self, b: Array, slope: Array, rounding: Array | None = None) -> float:
         """Bound the distance to the optimum: what each variable could gain on its own.

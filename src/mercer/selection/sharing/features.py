@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from threading import BoundedSemaphore
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -97,16 +98,17 @@ def by_features(task: Task, points: Sequence[Point]) -> list[Group]:
     if not asks_only_for_answers(task.scorers, task.machine):
         return []
     settings: dict[str, tuple[Point, dict[int, Point]]] = {}
+    approximates: dict[str, bool] = {}  # machines are looked at once for each setting of features
     for position, point in enumerate(points):
         outer = {name: value for name, value in point.items() if _is_of_features(name)}
         inner = {name: value for name, value in point.items() if name not in outer}
         try:
-            machine = task.machine_at(outer)
-            shared = isinstance(approximation_of(machine), Approximation)
             key = digest(dict(sorted(outer.items())))
+            if key not in approximates:
+                approximates[key] = _approximates(task.machine_at(outer))
         except (TypeError, AttributeError, RecursionError, ValueError):
             continue  # refitting will say what is wrong with it
-        if shared and not is_precomputed(machine.kernel):
+        if approximates[key]:
             settings.setdefault(key, (outer, {}))[1][position] = inner
     if not settings:
         return []
@@ -115,6 +117,11 @@ def by_features(task: Task, points: Sequence[Point]) -> list[Group]:
         SharedFeatures(task, task.machine_at(outer), inner_points)
         for outer, inner_points in settings.values()
     ]
+
+
+def _approximates(machine: Any) -> bool:
+    shared = isinstance(approximation_of(machine), Approximation)
+    return shared and not is_precomputed(machine.kernel)
 
 
 def _is_of_features(name: str) -> bool:

@@ -103,7 +103,7 @@ def descend(
     with own_streams(matrices[0]) as streams:
         limit = min(max_iter, INT32)
         going = _by_width(programmes, only)
-        rounds = Rounds(matrices, programmes, tol, limit, len(going))
+        rounds = Rounds(matrices, programmes, tol, limit)
         return _Descent(rounds, Newton(matrices, programmes, tol), limit, streams).run(going, poll)
 
 
@@ -153,7 +153,7 @@ class _Descent:
             if asked or not len(left):
                 break
             uneven = not all(len(strand.numbers) for strand in strands)
-            if self._changed(left, look) or uneven or 2 * len(left) <= len(going):
+            if self._stepped(left, look) or uneven or 2 * len(left) <= len(going):
                 going, strands = left, split(self._rounds, left, self._streams)
         wait_for_all(self._streams)
         self._rounds.close()
@@ -171,25 +171,21 @@ class _Descent:
             strand.only(own[going])
         return look
 
-    def _changed(self, left: Array, look: Look) -> bool:
-        """Take larger sets, or steps on faces, where few are left; return whether it was so."""
-        larger = self._rounds.has_larger_sets(len(left))
+    def _stepped(self, left: Array, look: Look) -> bool:
+        """Make steps on faces where few programmes are left; return whether there were any."""
         due = self._newton.due(left, look.violations, self._made)
-        if larger or len(due):
-            wait_for_all(self._streams)
-        if larger:
-            self._rounds = self._rounds.carried_on(len(left))
         if len(due):
+            wait_for_all(self._streams)
             self._rounds.close()  # F follows the steps of the last sets
         for one in due:
             self._newton.step(int(one), float(look.violations[one]), self._made)
-        return bool(larger or len(due))
+        return len(due) > 0
 
 
 def measure(matrices: Sequence[Tensor], programmes: Programmes, tol: float | Array) -> Array:
     """Return the violations of all programmes where they stand; see `descend`."""
     with own_streams(matrices[0]):
-        rounds = Rounds(matrices, programmes, tol, 0, len(programmes.sizes))
+        rounds = Rounds(matrices, programmes, tol, 0)
         rounds.close()
         return rounds.look().read().violations
 

@@ -21,7 +21,7 @@ Tensor: TypeAlias = torch.Tensor
 
 _FEW = 4  # programmes that go on
 _LEAST = 64  # rounds between steps: a few milliseconds
-_SOON = 0.25  # of the rounds so far: what comes before another look at a face that was early
+_SOON = 0.1  # of the rounds so far: what comes before another look at a face that was early
 _FAR = 1.5  # times the tolerance: nearer, rounds are done soon (at 3 nu-SVR took 1700 more)
 _NEARER = 0.6  # of the violation where a step was in vain: what it falls to before the next, ...
 _LATER = 8  # ... or times the rounds that one costs

@@ -108,6 +108,11 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
         pairs = zip(arrays, sizes, strict=True)
         return put([np.zeros(m) if array is None else array for array, m in pairs], dtype)
 
+    def starts() -> Tensor:
+        if not any(box.start.any() for box in boxes):  # most begin at zero
+            return torch.zeros(sum(sizes), dtype=torch.float64, device=K.device)
+        return put([box.start for box in boxes])
+
     every = np.arange(len(K))
     return Programmes(
         sizes,
@@ -115,7 +120,7 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
         put([every if box.rows is None else box.rows for box in boxes], np.int32),
         put([box.lower for box in boxes]),
         put([box.upper for box in boxes]),
-        put([box.start for box in boxes]),
+        starts(),
         put([box.gradient for box in boxes]),
         optional([box.epsilon for box in boxes]),
         optional([box.shift for box in boxes]),

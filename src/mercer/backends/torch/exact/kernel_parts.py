@@ -37,33 +37,9 @@ __device__ __forceinline__ void copied() { asm volatile("cp.async.wait_all;" :::
 """
 
 NUMBERS = r"""
-#define ENDLESS 0x7ff00000
 #define EACH(i, count) _Pragma("unroll") for (int i = 0; i < count; ++i)
 
 typedef long long wide_int;
-
-// exp without a branch, so that many are under way at once; nothing below 2^-1022
-__device__ __forceinline__ double exponential(double x) {
-  int high = __double2hiint(x) & 0x7fffffff;
-  if ((unsigned)(high - 0x40875000) <= (unsigned)(ENDLESS - 0x40875000)) x = copysign(746.0, x);
-  double whole = fma(x, 1.4426950408889634, 6755399441055744.0);
-  int power = max(-1023, min(1024, __double2loint(whole)));
-  whole -= 6755399441055744.0;
-  double r = fma(whole, -0.6931471803691238, x), p = 2.510038549551032e-08;
-  r = fma(whole, -1.9082149292705877e-10, r);
-  p = fma(p, r, 2.7620088445409746e-07);
-  p = fma(p, r, 2.7557268459997064e-06);
-  p = fma(p, r, 2.4801521295954376e-05);
-  p = fma(p, r, 0.00019841269863053618);
-  p = fma(p, r, 0.0013888888917213717);
-  p = fma(p, r, 0.008333333333330062);
-  p = fma(p, r, 0.04166666666662413);
-  p = fma(p, r, 0.16666666666666669);
-  p = fma(p, r, 0.5000000000000001);
-  p = fma(p, r, 1.0);
-  p = fma(p, r, 1.0);
-  return __hiloint2double((1023 + power) << 20, 0) * p;
-}
 
 // 16 bits behind those of a float: the distance of bit patterns, which are in the order of numbers
 __device__ __forceinline__ short rest(double entry, float high) {
@@ -75,5 +51,32 @@ __device__ __forceinline__ short rest(double entry, float high) {
 // the number of which this is the rest
 __device__ __forceinline__ double joined(float high, short low) {
   return __longlong_as_double(__double_as_longlong((double)high) + ((wide_int)low << 13));
+}
+"""
+
+# 2^(i/64) 2^k (1 + r + ...): a table in shared memory takes five terms of the series away.
+EXPONENTIAL = r"""
+__shared__ double table[64];
+
+__device__ __forceinline__ void fill_table() {
+  if (threadIdx.x < 32)
+    for (int i = threadIdx.x; i < 64; i += 32) table[i] = exp2(i / 64.0);
+}
+
+// exp without a branch, so that many are under way at once; nothing below 2^-1022
+__device__ __forceinline__ double exponential(double x) {
+  if (fabs(x) > 746.0) x = copysign(746.0, x);
+  double whole = fma(x, 92.332482616893657, 6755399441055744.0);
+  int steps = __double2loint(whole);
+  double part = table[steps & 63];
+  whole -= 6755399441055744.0;
+  double r = fma(whole, -0.6931471803691238 / 64, x);
+  r = fma(whole, -1.9082149292705877e-10 / 64, r);
+  double p = fma(r, 1.0 / 120, 1.0 / 24);
+  p = fma(p, r, 1.0 / 6);
+  p = fma(p, r, 0.5);
+  p = fma(p, r, 1.0) * r;
+  int power = max(-1023, min(1024, steps >> 6));
+  return __hiloint2double((1023 + power) << 20, 0) * fma(part, p, part);
 }
 """

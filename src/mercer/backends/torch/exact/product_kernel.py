@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 
-from mercer.backends.torch.exact.kernel_parts import CARD, NUMBERS
+from mercer.backends.torch.exact.kernel_parts import CARD, EXPONENTIAL, NUMBERS
 
 PRODUCT = "product"
 LANES = 32
@@ -47,7 +47,7 @@ class Tile:
 
     rows: int = 64
     columns: int = 64
-    down: int = 2
+    down: int = 4
     across: int = 2
     blocks: int = 2
 
@@ -137,6 +137,7 @@ def product_text(
         + f"#define GIVEN {given}\n#define PASSED {passed}\n"
         + CARD
         + NUMBERS
+        + EXPONENTIAL
         + f"__device__ __forceinline__ double value(double r0 GIVEN) {{ {formula} }}\n"
         + _KERNEL
     )
@@ -170,6 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 product(int n, int m, int span, const double *X, const double *Y, const double *HX,
         const double *HY, const double *V, double *OUT, void *K, short *LOW, int wide GIVEN) {
   SHARED
+  fill_table();
   double *xs = held, *ys = xs + BM * STRIDE, *hs = ys + BN * STRIDE, *vs = hs + 2 * BN;
   double *sums = vs + 2 * BN * T;
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, g = lane / 4, q = lane % 4;
@@ -242,22 +244,20 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
         double hy = APART ? hs[turn * BN + column] : 0.0;
         EACH(i, MT)
           EACH(h, 2) {
-            double r = c[i][j][2 * h + s], v[T ? T : 1];
-            EACH(t, T) v[t] = vs[(turn * BN + column) * T + t];
+            double r = c[i][j][2 * h + s];
             if (APART) {
               double both = hx[i][h] + hy;
               r = fma(-2.0, r, both);
-              // by upper halves: few bits left, below zero, or no number. Such an entry is left out
-              // here and made up for below: a branch would keep the others waiting for one another
-              int least = __double2hiint(both) - (NEAR << 20), high = __double2hiint(r);
-              bool is_near = (unsigned)(high - least) >= (unsigned)(ENDLESS - least);
-              near |= (unsigned)is_near << (4 * (j * MT + i) + 2 * h + s);
-              r = is_near ? 0.0 : r;
-              EACH(t, T) v[t] = is_near ? 0.0 : v[t];
+              // by upper halves: few bits left, or below zero. Such an entry is that of equal rows
+              // here, and put right below: a branch would keep the others waiting for one another
+              if (__double2hiint(r) < __double2hiint(both) - (NEAR << 20)) {
+                near |= 1u << (4 * (j * MT + i) + 2 * h + s);
+                r = 0.0;
+              }
             }
             r = value(r PASSED);
             c[i][j][2 * h + s] = r;
-            EACH(t, T) total[i][h][t] = fma(r, v[t], total[i][h][t]);
+            EACH(t, T) total[i][h][t] = fma(r, vs[(turn * BN + column) * T + t], total[i][h][t]);
           }
       }
     if (STORE) {
@@ -286,7 +286,7 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
       double r = value(differences(X + (wide_int)min(first + row, n - 1) * DEPTH,
                                    Y + (wide_int)min(start + column, m - 1) * DEPTH) PASSED);
       EACH(t, T) {
-        double more = r * vs[(turn * BN + column) * T + t];
+        double more = (r - value(0.0 PASSED)) * vs[(turn * BN + column) * T + t];
         EACH(a, MT) EACH(b, 2) total[a][b][t] += a == i && b == h ? more : 0.0;
       }
       if (STORE && first + row < n && start + column < m) {

@@ -33,9 +33,9 @@ TILE = Tile()
 _MOST_TARGETS = 4  # columns of V at a time: registers hold a sum for each
 _FEW_TARGETS = 8  # of V in all: K is evaluated anew for each four
 _LEAST = 1 << 29  # entries of K: with fewer, blocks are done before a kernel is compiled
-_BLOCKS = (
-    1 << 13
-)  # of threads, at least: several for each place of a card, so that all end together
+_BLOCKS = 1 << 13  # of threads, at least: so many that all places end together
+_LONGEST = 1e145  # entry of a row: squares are numbers, and so are sums of them
+_TURNS, _HELD = 6, 1 << 15  # parts of a sweep, and rows that one of them has at least
 _WALK = 16  # tiles of columns of a block of threads, at least
 _AT_ONCE = 1 << 35  # entries of a launch: a fifth of a second, after which Ctrl-C is heard
 
@@ -49,6 +49,32 @@ class Side(NamedTuple):
     def part(self, index: slice) -> Side:
         """Return some of them."""
         return Side(self.points[index], self.lengths[index])
+
+
+class _Beside:
+    """A second stream of a card, so that what waits for the host keeps nothing else waiting."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._stream = torch.cuda.Stream(device) if device.type == "cuda" else None
+
+    def mark(self) -> Any:
+        """Note what was started so far."""
+        if self._stream is None:
+            return None
+        return torch.cuda.current_stream(self._device).record_event()
+
+    def run(self, ready: Any, work: Callable[..., Tensor], *arguments: Any) -> Tensor:
+        """Return work(*arguments), which needs no more than was started at a mark."""
+        if self._stream is None:
+            return work(*arguments)
+        with torch.cuda.stream(self._stream):
+            self._stream.wait_event(ready)
+            found = work(*arguments)
+        here = torch.cuda.current_stream(self._device)
+        here.wait_stream(self._stream)
+        found.record_stream(here)
+        return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,6 +104,8 @@ class ExactPairs:
         resident = rows.is_resident and columns.is_resident and rows.shape[1] > 0
         few = rows.shape[0] * columns.shape[0] < _LEAST
         if few or not resident or not device.has_float64_cores or not is_compiled():
+            return None
+        if not max(rows.largest, columns.largest) < _LONGEST:  # or no number
             return None
         formula = formula_of(program)
         return None if formula is None else cls(formula, leaves[0], device)
@@ -112,10 +140,21 @@ class ExactPairs:
 
     def sweep(self, V: Tensor, change: Callable[[slice, Tensor], Tensor], entries: int) -> Tensor:
         """Return K' g(K V); g is given rows and values. All of K is evaluated twice."""
-        columns, total = self.columns(), torch.zeros(0)
-        for done, part in enumerate(self._parts(entries)):
+        n = self.operands.rows.shape[0]
+        entries = min(entries, self.depth.padded * max(_HELD, -(-n // _TURNS)))
+        columns, total, steps = self.columns(), torch.zeros(0), list(self._parts(entries))
+
+        def there(part: slice) -> tuple[Side, Tensor]:
             rows = self.rows(part)
-            some = self.product(columns, rows, change(part, self.product(rows, columns, V)))
+            return rows, self.product(rows, columns, V)
+
+        beside, following = _Beside(V.device), there(steps[0])
+        for done, part in enumerate(steps):
+            rows, values = following
+            ready = beside.mark()
+            if part.stop < n:  # the card goes on while the host has this part
+                following = there(steps[done + 1])
+            some = self.product(columns, rows, beside.run(ready, change, part, values))
             total = total + some if done else some
         return total
 

@@ -14,7 +14,7 @@ from mercer.backends.torch.device import parts
 
 Tensor: TypeAlias = torch.Tensor
 
-_LARGE = 1 << 14  # rows: the library is as fast for fewer
+_LARGE = 40_000  # rows: of 30,000 the library is as fast, of 60,000 it takes 1.65 s, this 1.56
 _PANEL = 2048  # columns that a factor is made of at a time
 _TRIANGLE = 256  # columns that are divided by an inverse at a time
 _SOLVED = 1024  # rows of a solution at a time: of 40,000 in 16 ms, by the library in 41

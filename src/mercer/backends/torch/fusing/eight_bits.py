@@ -20,9 +20,11 @@ from mercer.backends.torch.symmetric.whole_numbers import DEPTH
 
 Tensor: TypeAlias = torch.Tensor
 
-_SIDE = 128  # of a tile
-_TOGETHER = 16  # tiles: so many by so many are found one after another, their rows read near by
-_WARPS, _STAGES = 8, 3
+# 60000 rows of 784 features took an H200 9.0 ms; tiles of 128, which leave no room for a second
+# program beside the first, took 11.6. To write zeros takes 3.1.
+_SIDE = 64  # of a tile
+_TOGETHER = 32  # tiles: so many by so many are found one after another, their rows read near by
+_WARPS, _STAGES = 4, 3
 _EXPONENTIAL = """
 @triton.jit
 def kernel(n, depth, squares, X, LENGTHS, FACTOR, SUMMAND, OUT, apart,

@@ -31,7 +31,7 @@ _SOLVE = r"""
 // whole numbers in the order of the numbers, and back
 __device__ __forceinline__ unsigned ordered(float v) {
   const unsigned bits = __float_as_uint(v);
-  return bits & 0x80000000u ? ~bits : bits | 0x80000000u;
+  return bits ^ ((unsigned)((int)bits >> 31) | 0x80000000u);
 }
 __device__ __forceinline__ float number(unsigned key) {
   return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
@@ -56,10 +56,6 @@ __device__ __forceinline__ unsigned largest(unsigned key) {
 #endif
 }
 
-// the curvature along a pair, from the sum of its diagonal entries and the entry between them
-__device__ __forceinline__ float bent(float both, float entry) {
-  return fmaxf(fmaxf(both - 2.f * entry, 1e-12f * both), 1e-37f);
-}
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
@@ -200,7 +196,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
   if (t < LANES) {
     // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
     // and for places past the last, whatever is read for these
-    float f[PER], up[PER], low[PER], own[PER];
+    // of the curvature along a pair, at least `flat` is left by rounding
+    float f[PER], up[PER], low[PER], own[PER], flat[PER];
     int mine[PER];
 #pragma unroll
     for (int q = 0; q < PER; ++q) {
@@ -209,6 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       const int c = in ? flags(b[a], lower[a], upper[a]) : 0;
       f[q] = in ? F[a] : 0.f; own[q] = in ? diagonal[a] : 1.f; mine[q] = in ? own_sum[a] : 0;
       up[q] = PRICE_UP(c, a); low[q] = PRICE_LOW(c, a);
+      flat[q] = fmaxf(1e-12f * own[q], 1e-37f);
     }
     const float least = (float)-INF, aim = (float)fmax(0.5 * tol, share * gap);
     const int most = min(inner, limit - steps[p]);
@@ -218,20 +216,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       int i = 0, in_sum = 0;
 #pragma unroll
       for (int g = 0; g < SUMS; ++g) {
-        unsigned top = 0, deep = 0;
+        unsigned top = 0;
+        float deep = least;
 #pragma unroll
         for (int q = 0; q < PER; ++q) {
           if (SUMS > 1 && mine[q] != g) continue;
           const unsigned rising = placed(ordered(f[q] + up[q]), t + q * LANES);
-          const unsigned falling = ordered(-(f[q] + low[q]));
           top = LARGER(top, rising);
-          deep = LARGER(deep, falling);
+          deep = fmaxf(deep, -(f[q] + low[q]));
         }
         top = largest(top);
-        deep = largest(deep);
         // rounded down: a variable is no partner of its own
         const float high = top < FINITE ? least : number(top & ~PLACES);
-        const float fall = deep < FINITE ? least : number(deep);
+        const float fall = number(largest(ordered(deep)));
         if (!g || high + fall > v + u) { v = high; u = fall; i = top & PLACES; in_sum = g; }
       }
       if (!(v + u > aim)) break;
@@ -241,13 +238,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
       const double highest = TUBE && bi < 0 && epsilon[i] > 0 ? 0.0 : upper[i];
       const double room = highest - bi;
       unsigned gain = 0;
-      float wanted = 0.f;
+      float wanted = 0.f, Ki_own[PER];
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
         const float d = v - (f[q] + low[q]);
         const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
-        const float by = __fdividef(d, bent(di + own[q], Ki[a]));
+        Ki_own[q] = Ki[a];
+        const float bend = fmaxf(di + own[q] - 2.f * Ki_own[q], flat[q]);
+        const float by = __fdividef(d, bend);
         const unsigned key = falls ? placed(__float_as_uint(d * by), a) : 0u;
         if (key > gain) { gain = key; wanted = by; }
       }
@@ -272,7 +271,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        f[q] -= by * (Ki[a] - Kj[a]);
+        f[q] -= by * (Ki_own[q] - Kj[a]);
         up[q] = a == i ? ui : a == j ? uj : up[q];
         low[q] = a == i ? li : a == j ? lj : low[q];
       }
