@@ -124,9 +124,8 @@ class TorchPairs(Pairs):
     @cached_property
     def cores(self) -> ExactPairs | None:
         """The same on float64 tensor cores; None where these do not serve."""
-        if not self._fuses or self._type is not torch.float64:
-            return None
-        return ExactPairs.of(self._program, self.leaves, self._device)
+        exact = self._fuses and self._type is torch.float64
+        return ExactPairs.of(self._program, self.leaves, self._device) if exact else None
 
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
@@ -280,13 +279,12 @@ class TorchPairs(Pairs):
     @cached_property
     def _is_exponential(self) -> bool:
         """Whether this is exp of a squared distance in float64, of rows that a card has."""
-        if [op.code for op in self._program.ops] != [Code.EXP] or self._type is not torch.float64:
+        one = len(self.leaves) == 1 and not self._externals and not self._row_terms
+        if not one or not self._fuses or self._type is not torch.float64 or min(self.shape) == 0:
             return False
-        if not self._fuses or self._externals or self._row_terms or len(self.leaves) != 1:
-            return False
-        leaf, rows, columns = self.leaves[0]
-        resident = rows.is_resident and columns.is_resident
-        return isinstance(leaf, SqDist) and resident and min(self.shape) > 0
+        leaf, *sides = self.leaves[0]
+        exponential = [op.code for op in self._program.ops] == [Code.EXP]
+        return isinstance(leaf, SqDist) and exponential and all(x.is_resident for x in sides)
 
     def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return K' g(K U), each block of rows evaluated once."""
@@ -346,8 +344,7 @@ class TorchPairs(Pairs):
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
         other = self._bare()
-        other.dtype, other._type = np.dtype(np.float32), torch.float32
-        other._may_fuse = self._fuses
+        other.dtype, other._type, other._may_fuse = np.dtype(np.float32), torch.float32, self._fuses
         return other
 
     def _in_float64(self) -> TorchPairs:
