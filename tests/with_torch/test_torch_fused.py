@@ -140,8 +140,8 @@ def ways(rows):
 
 
 def test_the_way_depends_on_what_products_lose():
-    assert ways(X) == [Way.PRODUCTS]
-    assert ways(X + 1e8) == [Way.PRODUCTS]  # about their centre
+    assert ways(X) == [Way.SPLIT]
+    assert ways(X + 1e8) == [Way.SPLIT]  # about their centre
     clusters = X + 30.0 * rng.integers(0, 2, 61)[:, None]
     assert ways(clusters) == [Way.COLUMNS]
     assert ways(X + 1e5 * rng.integers(0, 2, 61)[:, None]) is None
@@ -164,7 +164,7 @@ def test_equal_rows_have_no_distance(features):
     K = pairs.dense()
     assert (np.diagonal(K) == 0.0).all()
     assert (K + np.eye(70) > 0.0).all()
-    if pairs._fused._leaves[0].way is Way.PRODUCTS:
+    if pairs._fused._leaves[0].way.is_product:
         assert 2.0**-21 <= pairs._fused._leaves[0].least < 2e-6
 
 
@@ -200,6 +200,67 @@ def test_splitting_keeps_22_bits():
     assert (x - high.double() - low.double()).abs().max() <= 2.0**-22 * 256
 
 
+def test_halves_lie_side_by_side_once():
+    (leaf,) = bound(GAUSSIAN)._fused._leaves
+    assert leaf.way is Way.SPLIT
+    assert leaf.x.rows.shape[1] == 2 * leaf.depth
+    scale = (2.0 / leaf.factor) ** 0.5
+    rows = leaf.x.rows[: len(X)].double()
+    both = (rows[:, : leaf.depth] + rows[:, leaf.depth :])[:, : X.shape[1]] / scale
+    np.testing.assert_allclose(both.numpy(), X - Y.mean(axis=0), rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "expression", [Exp(-1.0 * Exp(-1.0 * SqDist())), Exp(0.02 * SqDist() - 1.0)]
+)
+def test_exponents_of_distances(expression):
+    """The factor of an exponent goes to the distance, and to no other operation."""
+    K = Reference().pairs(expression, X, Y, np.float64).dense()
+    V = rng.standard_normal((215, 2))
+    for columns in (1, 2):
+        found = bound(expression).matmul(V[:, :columns])
+        np.testing.assert_allclose(
+            found, K @ V[:, :columns], atol=2e-6 * np.abs(K).sum(axis=1).max()
+        )
+
+
+@pytest.mark.parametrize(("factor", "wanted"), [(0.01, False), (1.0, True)])
+def test_small_distances_are_zero_where_an_exponential_tells(factor, wanted):
+    """Rows that are long beside the scale: what products make of zero is far from it there."""
+    pairs = bound(Exp(-factor * SqDist()), X, X[:50])
+    assert pairs._fused._leaves[0].way is Way.SPLIT
+    assert pairs._fused._wants_zeros == wanted
+    K = Reference().pairs(Exp(-factor * SqDist()), X, X[:50], np.float64).dense()
+    np.testing.assert_allclose(pairs.matmul(np.ones(50)), K.sum(axis=1), atol=1e-4)
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+def test_groups_of_columns(groups, monkeypatch):
+    tile = launch.Tile(16, 128, 4, 2, None, groups)
+    monkeypatch.setattr(launch, "_MIXED", (tile,))
+    e = GAUSSIAN + (0.1 * Dot() + 1.0) ** 2 * Exp(-0.1 * AbsDist())
+    K = Reference().pairs(e, X, Y, np.float64).dense()
+    V = rng.standard_normal((215, 3))
+    pairs = bound(e)
+    for columns in (1, 3):
+        wanted = K @ V[:, :columns]
+        np.testing.assert_allclose(pairs.matmul(V[:, :columns]), wanted, atol=1e-4)
+    np.testing.assert_allclose(pairs.dense(), K, atol=3e-6 * K.max())
+    np.testing.assert_array_equal(bound(-1.0 * e).nearest().numpy(), (-K).argmin(axis=1))
+
+
+@pytest.mark.parametrize("spread", [1.0, 1e-3, 0.0])
+def test_nearest_of_columns_that_all_rows_doubt(spread):
+    """One other column is compared by differences; where there are more, all are searched."""
+    columns = 3.0 + spread * rng.standard_normal((150, 12))
+    rows = np.concatenate([columns[:70], 3.0 + rng.standard_normal((90, 12))])
+    found = bound(SqDist(), rows, columns).nearest().numpy()
+    D = Reference().pairs(SqDist(), rows, columns, np.float64).dense()
+    assert (D[np.arange(160), found] - D.min(axis=1) <= 1e-5 * D.max()).all()
+    if not spread:
+        assert (found == 0).all()
+
+
 # --- texts ---------------------------------------------------------------------------------------
 
 
@@ -210,7 +271,7 @@ def test_one_text_for_all_scales():
     ]
     assert texts[0].text == texts[1].text and texts[0].constants != texts[1].constants
     launch.compiled.cache_clear()
-    for g in (0.5, 0.7, 0.9):
+    for g in (0.05, 0.07, 0.09):
         bound(Exp(-g * SqDist())).matmul(np.ones(215))
     assert launch.compiled.cache_info().misses == 3  # of the sample, of distances, and of products
 
@@ -249,17 +310,17 @@ def test_a_tile_without_room_gives_way_to_a_smaller_one():
     ways = [(Way.PRODUCTS, 8)]
     found = launch._with_room(ways, 1, torch.device("cpu"), by)
     assert found is tried[2]
-    assert found.height < tried[0].height
+    assert found.height * found.width < tried[0].height * tried[0].width
 
 
 def test_a_formula_without_room_is_multiplied_by_fewer_columns(monkeypatch):
     wide, product = [], launch._product
 
-    def full(program, arguments, ways, shape, right):
+    def full(program, arguments, ways, shape, right, zeros):
         wide.append(right.shape[1])
         if right.shape[1] > 16:
             raise OutOfResources(300_000, 232_448, "shared memory")
-        return product(program, arguments, ways, shape, right)
+        return product(program, arguments, ways, shape, right, zeros)
 
     V = rng.standard_normal((215, 20))
     pairs = bound(GAUSSIAN)

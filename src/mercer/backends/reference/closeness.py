@@ -74,7 +74,7 @@ def closeness(expression: Expression) -> Closeness:
     if len(leaves) == 1:
         (leaf,) = leaves
         if isinstance(leaf, Dot) and (slope := _slope(expression)) > 0:
-            return Closeness(SqDist(leaf.steps), lambda key: slope * key, direct=True)
+            return Closeness(SqDist(leaf.steps), lambda key: _times(slope, key), direct=True)
         if isinstance(leaf, SqDist | AbsDist | ChiSq) and _trend(expression).sign < 0:
             return Closeness(leaf, lambda key: _fall(expression, key), direct=True)
     own = RowSum(SelfValue(expression))
@@ -94,6 +94,10 @@ def _slope(expression: Expression) -> float:
         first, second = expression.factors
         return first.value * _slope(second) if isinstance(first, Constant) else 0.0
     return 0.0
+
+
+def _times(slope: float, key: Array) -> Array:
+    return key if slope == 1.0 else slope * key  # many keys: a copy takes its time
 
 
 def _fall(expression: Expression, key: Array) -> Array:

@@ -27,6 +27,7 @@ from mercer.backends.torch.boxes.strands import (
     wait_for_all,
 )
 from mercer.backends.torch.boxes.turns import in_turns
+from mercer.backends.torch.cuda_texts.compiling import is_compiled
 from mercer.backends.torch.device import Device, to_host
 
 Tensor: TypeAlias = torch.Tensor
@@ -42,11 +43,6 @@ _FALLEN = 0.99  # of the least violation: what counts as a new one
 _VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
-
-
-def is_compiled() -> bool:
-    """Return whether this torch compiles CUDA texts."""
-    return hasattr(torch.cuda, "_compile_kernel")
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:

@@ -10,11 +10,13 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
+from mercer.backends.boxes import Form
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes
 from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text
 from mercer.backends.torch.boxes.texts.parts import GROUPS
 from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text
+from mercer.backends.torch.cuda_texts.compiling import begin, kernel
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -59,12 +61,14 @@ class Rounds:
         strides = np.array([one.stride(0) for one in matrices], dtype=np.int32)[own]
         self._strides = torch.from_numpy(strides).to(K.device)
         self._tols = torch.from_numpy(np.broadcast_to(tol, number).astype(float)).to(K.device)
-        self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
+        self._width = _width_of(largest)
         self._groups = -(-largest // self._width)
         size = _size_of_sets(K.device)
         tube, shifted = programmes.epsilon is not None, programmes.shift is not None
         sums = 1 if programmes.sums is None else 2
-        self._threads = min(self._width, 1024)
+        self._threads = _threads_of(self._width)
+        if K.is_cuda:
+            begin_kernels(K.device, Form(largest, number, sums, tube, shifted))
         self._follow = _follow_kernel(self._threads, size, sums, tube, K.device.index)
         self._solve = _solve_kernel(size, sums, tube, shifted, K.device.index)
         self._all = torch.arange(number, dtype=torch.int32, device=K.device)
@@ -76,7 +80,7 @@ class Rounds:
         places = 2 * sums * number * GROUPS
         self._numbers, self._values = self._ints(places), self._doubles(places)
         self._violations, self._none = self._doubles(number), self._doubles(1)
-        self._shared = 4 * size * (size + 1)
+        self._shared = _shared_by(size)
 
     def _ints(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.int32, device=self._K.device)
@@ -168,15 +172,41 @@ def _size_of_sets(device: Any) -> int:
 
 @cache
 def _follow_kernel(threads: int, size: int, sums: int, tube: bool, card: int) -> Any:
-    text = follow_text(threads, size=size, sums=sums, tube=tube)
-    with torch.cuda.device(card):
-        return torch.cuda._compile_kernel(text, FOLLOW)
+    return kernel(follow_text(threads, size=size, sums=sums, tube=tube), FOLLOW, card)
 
 
 @cache
 def _solve_kernel(size: int, sums: int, tube: bool, shifted: bool, card: int) -> Any:
     text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
-    with torch.cuda.device(card):
-        kernel = torch.cuda._compile_kernel(text, SOLVE)
-        kernel.set_shared_memory_config(4 * size * (size + 1))
-    return kernel
+    return kernel(text, SOLVE, card, _shared_by(size))
+
+
+def begin_kernels(device: Any, form: Form) -> None:
+    """Compile the kernels of programmes that will be moved, without waiting for them.
+
+    Parameters
+    ----------
+    device : torch.device
+        The card.
+    form : Form
+        What the programmes have.
+    """
+    size, (_, _, sums, tube, shifted) = _size_of_sets(device), form
+    threads = _threads_of(_width_of(form.largest))
+    begin(follow_text(threads, size=size, sums=sums, tube=tube), FOLLOW, device.index)
+    text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
+    begin(text, SOLVE, device.index, _shared_by(size))
+
+
+def _width_of(largest: int) -> int:
+    """Return the variables of a group, for so many of the largest programme."""
+    return max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
+
+
+def _threads_of(width: int) -> int:
+    return min(width, 1024)
+
+
+def _shared_by(size: int) -> int:
+    """Return the bytes of K between the variables of a set."""
+    return 4 * size * (size + 1)

@@ -1,12 +1,11 @@
 """Fused float32 work on a card: an expression is one Triton kernel, and its matrix is not stored.
 
 Operands of products are split into two numbers of 16 bits each, x = h + l, and
-x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores, written as one of
-three times the depth. Rows are brought near 2^8 first, by one power of two for all, so that small
-numbers keep their bits. Where a sample, run through the kernel itself, says that this, or distances
-from products at all, lose digits, features are compared one by one in float32; where that does,
-too, nothing is fused. Distances that products cannot tell from zero are zero, so that equal rows
-are.
+x y is taken as h h' + h l' + l h': 22 bits, from three products of tensor cores. Rows are brought
+near 2^8 first, by one power of two for all, so that small numbers keep their bits. Where a sample,
+run through the kernel itself, says that this, or distances from products at all, lose digits,
+features are compared one by one in float32; where that does, too, nothing is fused. Distances that
+products cannot tell from zero are zero, so that equal rows are.
 """
 
 from __future__ import annotations
@@ -25,7 +24,15 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
-from mercer.backends.torch.fusing.leaves import Leaf, Side, giver, padded, prepare, prepare_all
+from mercer.backends.torch.fusing.leaves import (
+    SPLITS,
+    Leaf,
+    giver,
+    padded,
+    prepare,
+    prepare_all,
+)
+from mercer.backends.torch.fusing.operations import exponents
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
 from mercer.backends.torch.operands import Operands, Rows
@@ -44,7 +51,6 @@ _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
 _LEAST_DISTANCE = 2.0**-21
 _UNSEEN = 2.0
-_SPLITS = 3  # operands of a split product: times the features
 
 
 def is_available() -> bool:
@@ -109,7 +115,8 @@ class FusedPairs:
             return self.deep.product(right)
         from mercer.backends.torch.fusing.launch import multiply  # noqa: PLC0415  imports Triton
 
-        return multiply(self._program, self._arguments(), self._ways(), self.shape, right)
+        operands = (self._arguments(), self._ways(), self.shape)
+        return multiply(self._program, *operands, right, self._wants_zeros)
 
     def rows(self, part: slice) -> Tensor:
         """Return some rows of K."""
@@ -127,27 +134,35 @@ class FusedPairs:
 
         if self._closest is None:
             return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
-        found, is_close = self._closest.search()
-        again = is_close.nonzero()[:, 0]
-        if len(again):
-            (leaf,) = self._leaves
-            few = Side(padded(leaf.x.rows[again]), padded(leaf.x.squares[again]))
-            some = FusedPairs(
-                self._program, [replace(leaf, x=few)], [], (len(again), self.shape[1])
-            )
-            found[again] = find_nearest(self._program, some._arguments(), some._ways(), some.shape)
+        found: Tensor = self._closest.search()
         return found
 
     @cached_property
     def _closest(self) -> Any:
         """What searches squared distances by one product; None for other formulas."""
-        from mercer.backends.torch.fusing.nearest.closest import MOST, Closest  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.fusing.nearest.closest import MOST_COLUMNS, Closest  # noqa: PLC0415  imports Triton
 
         (leaf, *others), (kind, *_) = self._leaves, self._program.leaves
         plain = not (others or self._program.ops) and isinstance(kind, SqDist)
-        if plain and leaf.way is Way.PRODUCTS and 0 < leaf.features <= MOST:
+        if plain and leaf.way is Way.SPLIT and leaf.features and self.shape[1] <= MOST_COLUMNS:
             return Closest(leaf, self.shape)
         return None
+
+    @cached_property
+    def _wants_zeros(self) -> bool:
+        """Whether an exponential tells distances that products cannot tell from zero.
+
+        Other distances are off by as much, so little is lost where these are not made zero.
+        """
+        for i, op in exponents(self._program).items():
+            leaf = self._leaves[i]
+            if not leaf.way.is_product:
+                continue
+            longest = float(leaf.x.squares.amax() + leaf.y.squares.amax())
+            seen = abs(op.c0) * leaf.least * longest / _UNSEEN
+            if not seen <= (_ROUNDING if leaf.features else _HALF_ROUNDING):
+                return True
+        return False
 
     def _ways(self) -> tuple[tuple[Way, int], ...]:
         return tuple((leaf.way, leaf.depth) for leaf in self._leaves)
@@ -189,7 +204,7 @@ def fuse(
     something = bool(operands) and min(shape) > 0
     if not (something and resident and is_expressible(program) and is_available()):
         return None
-    features = sum(_SPLITS * o.rows.shape[1] for o in operands)
+    features = sum(SPLITS * o.rows.shape[1] for o in operands)
     if not device.has_room(4.0 * features * sum(shape)):
         return None
     for half in (True, False) if halves else (False,):
@@ -217,7 +232,7 @@ def _ways_to_compare(operands: Sequence[Operands], device: Device) -> list[list[
         Way.COLUMNS if isinstance(o.leaf, SqDist) else way
         for o, way in zip(operands, products, strict=True)
     ]
-    deep = any(isinstance(o.leaf, SqDist) and _SPLITS * o.rows.shape[1] > HELD for o in operands)
+    deep = any(isinstance(o.leaf, SqDist) and SPLITS * o.rows.shape[1] > HELD for o in operands)
     every = [shared, products, differences]
     if deep and device.has_float64_cores:
         every = [ways for ways in every if ways != differences or ways == products]
@@ -263,7 +278,7 @@ def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
 
     Nothing but the kernel itself tells how the sums of tensor cores round.
     """
-    if leaf.way is not Way.PRODUCTS or not isinstance(operands.leaf, SqDist):
+    if not leaf.way.is_product or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
     own = prepare(operands._replace(columns=operands.rows), leaf.way, rows, rows, halves)

@@ -31,16 +31,20 @@ _WIDTHS = (64, 16, 1)
 
 
 class Tile(NamedTuple):
-    """The tile of one program, and what runs it; registers of a thread, at most."""
+    """The tile of one program, and what runs it.
+
+    Registers of a thread at most, and groups of columns (see `write_kernel`).
+    """
 
     height: int
     width: int
     warps: int
     stages: int
     registers: int | None = None
+    groups: int = 1
 
 
-# What is fastest on an H200, fastest first (benchmarks/device_tiles.py); the first that a card has
+# What is fastest on an H200, fastest first (benchmarks/card/tiles.py); the first that a card has
 # room for is taken. Tiles are parts of a band of rows.
 _TILES = {
     Way.PRODUCTS: (
@@ -54,8 +58,9 @@ _TILES = {
 }
 _MIXED = (Tile(32, 128, 2, 2), Tile(16, 256, 4, 2), Tile(16, 64, 2, 1))  # of both ways
 SMALLEST_TILE = Tile(16, 128, 4, 2)  # features one by one, and three tiles of scores
-_SHALLOW = 128  # depth of products up to which small tiles, several on a processor, are faster
-_SHALLOW_TILE = Tile(64, 64, 4, 3)
+# Two programs on a processor, one that multiplies while the other evaluates: of rows that leave
+# room for both.
+_SHALLOW, _SHALLOW_TILE = 224, Tile(128, 64, 4, 2)
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
@@ -71,16 +76,26 @@ def compiled(text: str) -> Any:
 
 
 def multiply(
-    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], right: Tensor
+    program: Program,
+    arguments: list[Any],
+    ways: Ways,
+    shape: tuple[int, int],
+    right: Tensor,
+    zeros: bool = True,
 ) -> Tensor:
-    """Return K right in float64: parts of the columns in float32, added up in float64."""
+    """Return K right in float64: parts of the columns in float32, added up in float64.
+
+    `zeros` says whether small distances are made zero; see `write_kernel`.
+    """
     out = torch.empty((shape[0], right.shape[1]), dtype=torch.float64, device=right.device)
     for width in _WIDTHS:
         try:
             for begin in range(0, right.shape[1], width):
                 deadline.check()
                 some = right[:, begin : begin + width]
-                out[:, begin : begin + width] = _product(program, arguments, ways, shape, some)
+                out[:, begin : begin + width] = _product(
+                    program, arguments, ways, shape, some, zeros
+                )
         except OutOfResources:
             if width == _WIDTHS[-1]:
                 raise
@@ -90,7 +105,12 @@ def multiply(
 
 
 def _product(
-    program: Program, arguments: list[Any], ways: Ways, shape: tuple[int, int], right: Tensor
+    program: Program,
+    arguments: list[Any],
+    ways: Ways,
+    shape: tuple[int, int],
+    right: Tensor,
+    zeros: bool,
 ) -> Tensor:
     n, m = shape
     reduction = Reduction.VECTOR if right.shape[1] == 1 else Reduction.MATRIX
@@ -104,7 +124,8 @@ def _product(
         parts = triton.cdiv(columns, span)
         out = torch.empty((parts, n, wide), dtype=torch.float32, device=right.device)
         outputs = (V, out, out, wide)
-        _launch(program, arguments, ways, reduction, (n, columns, 0, span, *outputs), tile, wide)
+        sizes = (n, columns, 0, span, *outputs)
+        _launch(program, arguments, ways, reduction, sizes, tile, wide, zeros=zeros)
         return out[:, :, : right.shape[1]].sum(dim=0, dtype=torch.float64)
 
     return _with_room(ways, wide, right.device, by)
@@ -176,27 +197,32 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
 
 def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
-    kinds = {way for way, _ in ways} - {Way.SHARED}
-    tiles = _MIXED if len(kinds) > 1 else _TILES[next(iter(kinds))]
-    if kinds == {Way.PRODUCTS} and max(depth for _, depth in ways) <= _SHALLOW and wide == 1:
-        entries = _SHALLOW_TILE.height * _SHALLOW_TILE.width
-        tiles = (_SHALLOW_TILE, *(t for t in tiles if t.height * t.width < entries))
+    held = sum(_held(way, depth) for way, depth in ways)
+    stepped = any(way.is_product and depth > HELD for way, depth in ways)
+    if Way.COLUMNS in dict(ways):
+        tiles = _MIXED if held or stepped else _TILES[Way.COLUMNS]
+    else:
+        tiles = _TILES[Way.PRODUCTS]
+        if held <= _SHALLOW and wide == 1 and not stepped:
+            tiles = (_SHALLOW_TILE, *tiles[1:])
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
     for tile in tiles:
-        steps = (tile.stages * STEP, STEP * (tile.stages - 1))
-        held = [
-            2 * (tile.height * depth + tile.stages * tile.width * depth)
-            if depth <= HELD
-            else 2 * (tile.height + tile.width) * sum(steps)
-            for way, depth in ways
-            if way is Way.PRODUCTS
-        ]
+        numbers = held * (tile.height + tile.stages * tile.width)
+        if stepped:
+            numbers += STEP * (2 * tile.stages - 1) * (tile.height + tile.width)
         # what Triton takes beside for several columns of V
         factors = 4 * wide * tile.width * (tile.stages + 1) + 512 if wide > 1 else 0
-        if sum(held) + factors <= room or tile is tiles[-1]:
+        if 2 * numbers + factors <= room or tile is tiles[-1]:
             yield tile
+
+
+def _held(way: Way, depth: int) -> int:
+    """Return how many 16-bit numbers of a row a program holds from beginning to end."""
+    if not way.is_product or depth > HELD:
+        return 0
+    return 2 * depth if way is Way.SPLIT else depth
 
 
 def _span(rows: int, columns: int, tile: Tile) -> int:
@@ -215,8 +241,10 @@ def _launch(
     tile: Tile,
     wide: int,
     grid: tuple[int, int] | None = None,
+    zeros: bool = True,
 ) -> None:
-    kernel: Kernel = write_kernel(program, [w for w, _ in ways], [d for _, d in ways], reduction)
+    each, depths = [way for way, _ in ways], [depth for _, depth in ways]
+    kernel: Kernel = write_kernel(program, each, depths, reduction, tile.groups, zeros)
     n, m, _, span = sizes[:4]
     grid = grid or (triton.cdiv(n, tile.height), triton.cdiv(m, span))
     with torch.cuda.device_of(arguments[0]):  # Triton launches on the current one
@@ -225,7 +253,7 @@ def _launch(
             *arguments,
             *kernel.constants,
             BM=tile.height,
-            BN=tile.width,
+            BN=tile.width // tile.groups,
             KV=wide,
             num_warps=tile.warps,
             num_stages=tile.stages,

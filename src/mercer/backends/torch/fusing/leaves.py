@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 import torch
 
 from mercer.array_types import Index
-from mercer.backends.torch.fusing.tiling import BAND, Way, padded_depth
+from mercer.backends.torch.fusing.tiling import BAND, HELD, Way, padded_depth
 from mercer.backends.torch.operands import Operands
 from mercer.expression import Dot, SqDist
 
 Tensor: TypeAlias = torch.Tensor
 
 _EXPONENT = 8  # of the largest entry of what is split: far from both ends of 16-bit numbers
+SPLITS = 3  # operands of a product of h + l: times the features
 _EVERY = slice(None)
 
 
@@ -26,7 +27,8 @@ class Side:
     Attributes
     ----------
     rows : tensor
-        (padded rows, depth) of 16-bit numbers, or (bands, depth, rows of a band) of float32.
+        (padded rows, depth) of 16-bit numbers, twice that where they are split, or (bands, depth,
+        rows of a band) of float32.
     squares : (padded rows,) float32 tensor
         Squared lengths, for products; what is added to the product of another leaf.
     """
@@ -39,7 +41,7 @@ class Side:
         rows = self.rows
         if way is Way.COLUMNS:
             rows = rows[index // BAND, :, index % BAND]
-        elif way is Way.PRODUCTS:
+        elif way.is_product:
             rows = rows[index]
         squares = padded(self.squares[index])
         if way is Way.SHARED:
@@ -141,15 +143,17 @@ def prepare(
 
     Products are those of upper halves alone if `halves` are asked for.
     """
-    scale = _scale(operands)
+    scale, features = _scale(operands), operands.rows.shape[1]
+    if way is Way.PRODUCTS and not halves and SPLITS * features <= HELD:
+        way = Way.SPLIT
     x = side_of(operands.rows.block(rows), way, scale, left=True, halves=halves)
     if operands.columns is operands.rows and way is Way.COLUMNS and rows is columns:
         y = x
     else:
         y = side_of(operands.columns.block(columns), way, scale, left=False, halves=halves)
-    depth = int(x.rows.shape[1])
+    depth = int(x.rows.shape[1]) // (2 if way is Way.SPLIT else 1)
     doubled = 2.0 if isinstance(operands.leaf, SqDist) else 1.0
-    return Leaf(way, depth, x, y, doubled / scale**2, 0 if halves else operands.rows.shape[1])
+    return Leaf(way, depth, x, y, doubled / scale**2, 0 if halves else features)
 
 
 def side_of(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) -> Side:
@@ -159,6 +163,10 @@ def side_of(block: Tensor, way: Way, scale: float, *, left: bool, halves: bool) 
         rows = padded(block.to(torch.float32))
     elif halves:
         rows = padded((scale * block).to(torch.float16))
+    elif way is Way.SPLIT:
+        missing = padded_depth(way, block.shape[1]) - block.shape[1]
+        parts = [torch.nn.functional.pad(part, (0, missing)) for part in split(scale * block)]
+        return Side(padded(torch.cat(parts, dim=1)), squares)
     else:
         high, low = split(scale * block)
         # small terms first: tensor cores cut off what does not fit beside the sum so far

@@ -42,12 +42,16 @@ TWO_OF_EACH: Steps = (
     ],
 )
 
-# Lines before the walk over columns, in it, and after.
+# Lines before the walk over columns, in it, and after. Tensor cores leave every eighth column, and
+# the next one, of a row to one thread, which adds these up alone: sums take two registers a row.
 _OUTPUT = "(tl.program_id(1).to(tl.int64) * n + rows - first)"
 _REDUCTIONS: dict[Reduction, Steps] = {
     Reduction.VECTOR: (
-        ["total = tl.zeros((BM, BN), tl.float32)"],
-        ["total += r0 * tl.load(V + columns)[None, :]"],
+        ["total = tl.zeros((BM, 8), tl.float32)"],
+        [
+            "parts = tl.reshape(r0 * tl.load(V + columns)[None, :], (BM, BN // 8, 8))",
+            "total += tl.sum(parts, axis=1)",
+        ],
         [f"tl.store(OUT + {_OUTPUT}, tl.sum(total, axis=1), mask=rows - first < n)"],
     ),
     Reduction.MATRIX: (
@@ -74,7 +78,7 @@ _REDUCTIONS: dict[Reduction, Steps] = {
         ['best = tl.full((BM,), float("inf"), tl.float32)', "number = tl.zeros((BM,), tl.int64)"],
         [
             "least, place = tl.min(r0, axis=1, return_indices=True)",
-            "number = tl.where(least < best, start + place, number)",
+            "number = tl.where(least < best, at + place, number)",
             "best = tl.minimum(least, best)",
         ],
         [
@@ -95,7 +99,7 @@ _REDUCTIONS: dict[Reduction, Steps] = {
     ),
 }
 # How a program walks over columns: those of its part one after the other, or tiles dealt out.
-_WALK, _DEALT = "range(begin, end, BN)", "range(tl.program_id(1) * BN, m, span)"
+_WALK, _DEALT = "range(begin, end, WIDE)", "range(tl.program_id(1) * BN, m, span)"
 
 # Where features are compared one by one there are no registers for a second tile of sums, and work
 # enough between two tiles for what threads add up together.

@@ -5,10 +5,13 @@ compiled once for all scales of a search. One program of the grid holds a tile o
 over the columns of its part; nothing of the matrix is written to memory unless rows are asked for.
 
 Rows and columns are padded by copies of the last ones, and features by zeros, so that loads need no
-masks. Leaves are compared in one of three ways (`Way`):
+masks. Leaves are compared in one of four ways (`Way`):
 
 products
     one matrix product of 16-bit operands on the tensor cores, float32 sums (`Dot`, `SqDist`);
+split
+    three such products of operands h + l, the small ones first: tensor cores cut off what does not
+    fit beside the sum so far;
 shared
     a `Dot` of rows whose distances are compared, too: their product about the centre c serves both,
     x.y = (x - c).(y - c) + u + w with a number u of each row and w of each column;
@@ -18,11 +21,12 @@ columns
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mercer.backends.lowering.program import Code, Op, Program
 from mercer.backends.torch.fusing.feature_steps import FEATURE_STEPS
+from mercer.backends.torch.fusing.operations import LOG2E, VERBS, exponents
 from mercer.backends.torch.fusing.reductions import Reduction, lines_of, walk_of
 from mercer.backends.torch.fusing.tiling import BAND, HELD, STEP, UNROLLED, Way, pieces
 from mercer.expression import (
@@ -33,10 +37,10 @@ from mercer.expression import (
 
 _MOST_POWER = 64  # by repeated multiplication
 _MOST_DEGREE = 4  # of symmetric sums: each degree takes a tile of registers
-_LOG2E = 1.4426950408889634
 _NUMBERS = "tl.arange(0, BN)"
 _ARGUMENTS = {
     Way.PRODUCTS: ("X", "Y", "HX", "HY", "f", "t"),
+    Way.SPLIT: ("X", "Y", "HX", "HY", "f", "t"),
     Way.SHARED: ("HX", "HY", "f"),
     Way.COLUMNS: ("X", "Y"),
 }
@@ -66,7 +70,12 @@ def is_expressible(program: Program) -> bool:
 
 
 def write_kernel(
-    program: Program, ways: Sequence[Way], depths: Sequence[int], reduction: Reduction
+    program: Program,
+    ways: Sequence[Way],
+    depths: Sequence[int],
+    reduction: Reduction,
+    groups: int = 1,
+    zeros: bool = True,
 ) -> Kernel:
     """Write the kernel of a program.
 
@@ -81,12 +90,19 @@ def write_kernel(
         product, the number of the other leaf.
     reduction : Reduction
         What becomes of tiles.
+    groups : int
+        Of columns, whose features are compared one by one together; all else is done with one
+        group after the other.
+    zeros : bool
+        Whether distances that products cannot tell from zero are zero, also where nothing but an
+        exponential reads them.
     """
-    text = _Text(program, ways, depths)
+    text = _Text(program, ways, depths, groups, zeros)
     before, inside, after = lines_of(reduction, ways)
     arguments = ["n", "m", "first", "span", "V", "OUT", "NUMBERS", "width", *text.pointers()]
     head = list(text.before())
-    tiles = [*text.leaves(), *text.operations()]
+    tile = [*text.leaves(), *text.operations(), *inside]
+    tiles = [*text.features(), *(line for g in range(groups) for line in [*text.group(g), *tile])]
     constants = [f"k{i}" for i in range(len(text.constants))]
     sizes = [f"{name}: tl.constexpr" for name in ("BM", "BN", "KV")]
     lines = [
@@ -97,9 +113,9 @@ def write_kernel(
         "    end = tl.minimum(begin + span, m)",
         f"    across = {_across(ways)}",
         *(f"    {line}" for line in [*head, *before]),
+        f"    WIDE: tl.constexpr = {groups} * BN",
         f"    for start in {walk_of(reduction)}:",
-        "        columns = (start + across).to(tl.int64)",
-        *(f"        {line}" for line in [*tiles, *inside]),
+        *(f"        {line}" for line in tiles),
         *(f"    {line}" for line in after),
     ]
     return Kernel("\n".join(lines) + "\n", tuple(text.constants))
@@ -117,8 +133,17 @@ def _across(ways: Sequence[Way]) -> str:
 class _Text:
     """Lines of a kernel, and the constants that they speak of."""
 
-    def __init__(self, program: Program, ways: Sequence[Way], depths: Sequence[int]) -> None:
+    def __init__(
+        self,
+        program: Program,
+        ways: Sequence[Way],
+        depths: Sequence[int],
+        groups: int,
+        zeros: bool,
+    ) -> None:
         self.program, self.ways, self.depths = program, ways, depths
+        self.groups, self.zeros = groups, zeros
+        self.exponents = exponents(program)
         self.constants: list[float] = []
         self.lines: list[str] = []  # that an operation wants before its own
 
@@ -138,40 +163,63 @@ class _Text:
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield f"px{i} = X{i} + (rows // {BAND}) * {depth * BAND} + rows % {BAND}"
-            if way is Way.SHARED or (way is Way.PRODUCTS and isinstance(leaf, SqDist)):
+            if way is Way.SHARED or (way.is_product and isinstance(leaf, SqDist)):
                 yield f"hx{i} = tl.load(HX{i} + rows)"
-            if way is Way.PRODUCTS and depth <= HELD:
-                for begin, width in pieces(depth):
-                    where = f"rows[:, None] * {depth} + ({begin} + tl.arange(0, {width}))[None, :]"
+            if way.is_product and depth <= HELD:
+                across, places = _held(way, depth)
+                for begin, width in places:
+                    where = f"rows[:, None] * {across} + ({begin} + tl.arange(0, {width}))[None, :]"
                     yield f"x{i}_{begin} = tl.load(X{i} + {where})"
         for i in range(len(self.program.row_terms)):
             yield f"u{i} = tl.load(U{i} + rows)"
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def leaves(self) -> Iterator[str]:
+    def features(self) -> Iterator[str]:
+        """Compare what goes feature by feature, all groups of columns together."""
         for i, (leaf, way, depth) in enumerate(self._parts()):
             if way is Way.COLUMNS:
                 yield from self._by_columns(i, leaf, depth)
-            elif way is Way.PRODUCTS:
-                yield from _held_product(i, depth) if depth <= HELD else _stepped_product(i, depth)
+
+    def group(self, g: int) -> Iterator[str]:
+        """Say which columns a group has, and what their features gave."""
+        yield f"at = start + {g} * BN" if g else "at = start"
+        yield "columns = (at + across).to(tl.int64)"
+        for i, way in enumerate(self.ways):
+            if way is Way.COLUMNS:
+                yield f"r{i} = q{i}g{g}"
+
+    def leaves(self) -> Iterator[str]:
+        for i, (_, way, depth) in enumerate(self._parts()):
+            if way.is_product and depth <= HELD:
+                yield from _held_product(i, way, depth)
+            elif way.is_product:
+                yield from _stepped_product(i, depth)
         for i, (leaf, way, other) in enumerate(self._parts()):
             if way is Way.SHARED:
                 yield f"hy{i} = tl.load(HY{i} + columns)"
                 yield f"r{i} = f{i} * p{other} + (hx{i}[:, None] + hy{i}[None, :])"
-            elif way is Way.PRODUCTS and isinstance(leaf, SqDist):
-                yield f"hy{i} = tl.load(HY{i} + columns)"
-                yield f"h{i} = hx{i}[:, None] + hy{i}[None, :]"
-                yield f"r{i} = h{i} - f{i} * p{i}"
-                yield f"r{i} = tl.where(r{i} > t{i} * h{i}, r{i}, 0.0)"
-            elif way is Way.PRODUCTS:
+            elif way.is_product and isinstance(leaf, SqDist):
+                yield from self._squared_distance(i)
+            elif way.is_product:
                 yield f"r{i} = f{i} * p{i}"
         for i in range(len(self.program.row_terms)):
             yield f"w{i} = tl.load(W{i} + columns)"
 
+    def _squared_distance(self, i: int) -> Iterator[str]:
+        """Take a product from squared lengths; all times a factor where an exponential follows."""
+        op = self.exponents.get(i)
+        k = "" if op is None else f"{self.constant(op.c0 * LOG2E)} * "
+        more = "<" if op is not None and op.c0 < 0 else ">"
+        yield f"hy{i} = {k}tl.load(HY{i} + columns)"
+        yield f"h{i} = ({k}hx{i})[:, None] + hy{i}[None, :]"
+        yield f"r{i} = h{i} - ({k}f{i}) * p{i}"
+        if op is None or self.zeros:
+            yield f"r{i} = tl.where(r{i} {more} t{i} * h{i}, r{i}, 0.0)"
+
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
-        begin, step, end = FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
-        yield from begin
+        steps = [FEATURE_STEPS[type(leaf)](f"q{i}g{g}", leaf) for g in range(self.groups)]
+        yield from (line for begin, _, _ in steps for line in begin)
         # a tile of columns lies in one band
         yield f"band = tl.zeros((), tl.int64) + start // {BAND}"
         yield f"py{i} = Y{i} + band * {depth * BAND} + start % {BAND}"
@@ -179,18 +227,27 @@ class _Text:
         yield f"    for j in tl.static_range({UNROLLED}):"
         # names of their own: Triton wants a name to keep its type through a loop
         yield f"        a = tl.load(px{i} + (k + j) * {BAND})[:, None]"
-        yield f"        b = tl.load(py{i} + (k + j) * {BAND} + across)[None, :]"
-        yield from (f"        {line}" for line in step)
-        yield from end
+        for g, (_, step, _) in enumerate(steps):
+            where = f"(k + j) * {BAND} + {g} * BN + across"
+            yield f"        b = tl.load(py{i} + {where})[None, :]"
+            yield from (f"        {line}" for line in step)
+        yield from (line for _, _, end in steps for line in end)
 
     # --- operations ------------------------------------------------------------------------------
 
     def operations(self) -> Iterator[str]:
         for op in self.program.ops:
             self.lines.clear()
-            result = _VERBS[Code(op.code)](op, self)
+            result = VERBS[Code(op.code)](op, self)
             yield from self.lines
             yield f"r{op.out} = {result}"
+
+    def exponent(self, op: Op) -> str:
+        """Return c0 * a + c1 in base 2; squared distances come with c0."""
+        known = any(op is other for other in self.exponents.values())
+        if known and self.ways[op.a].is_product:
+            op = op._replace(c0=1.0 / LOG2E)
+        return self.affine(op, LOG2E)
 
     def affine(self, op: Op, factor: float = 1.0) -> str:
         """Return c0 * a + c1, all times a factor."""
@@ -203,13 +260,25 @@ class _Text:
         yield from zip(self.program.leaves, self.ways, self.depths, strict=True)
 
 
-def _held_product(i: int, depth: int) -> Iterator[str]:
-    total = ""
-    for begin, width in pieces(depth):
-        where = f"columns[None, :] * {depth} + ({begin} + tl.arange(0, {width}))[:, None]"
+def _held(way: Way, depth: int) -> tuple[int, list[tuple[int, int]]]:
+    """Return how far rows are from one another, and the pieces of each that are loaded."""
+    high = pieces(depth)
+    if way is not Way.SPLIT:
+        return depth, high
+    return 2 * depth, [*high, *((depth + begin, width) for begin, width in high)]
+
+
+def _held_product(i: int, way: Way, depth: int) -> Iterator[str]:
+    across, places = _held(way, depth)
+    for begin, width in places:
+        where = f"columns[None, :] * {across} + ({begin} + tl.arange(0, {width}))[:, None]"
         yield f"y{i}_{begin} = tl.load(Y{i} + {where})"
-        yield f"p{i} = tl.dot(x{i}_{begin}, y{i}_{begin}{total})"
-        total = f", p{i}"
+    terms = [(depth, 0), (0, depth), (0, 0)] if way is Way.SPLIT else [(0, 0)]
+    total = ""
+    for left, right in terms:
+        for begin, _ in pieces(depth):
+            yield f"p{i} = tl.dot(x{i}_{left + begin}, y{i}_{right + begin}{total})"
+            total = f", p{i}"
 
 
 def _stepped_product(i: int, depth: int) -> Iterator[str]:
@@ -219,72 +288,3 @@ def _stepped_product(i: int, depth: int) -> Iterator[str]:
     yield f"    left = tl.load(X{i} + rows[:, None] * {depth} + inner[None, :])"
     yield f"    right = tl.load(Y{i} + columns[None, :] * {depth} + inner[:, None])"
     yield f"    p{i} = tl.dot(left, right, p{i})"
-
-
-# --- operations on tiles -----------------------------------------------------------------------
-
-_Verb = Callable[[Op, _Text], str]
-
-
-def _sum(op: Op, text: _Text) -> str:
-    total = f"{text.constant(op.c0)} * r{op.a} + {text.constant(op.c1)} * r{op.b}"
-    return f"{total} + {text.constant(op.c2)}" if op.c2 else total
-
-
-def _ratio(op: Op, text: _Text) -> str:
-    a, b = f"r{op.a}", f"r{op.b}"
-    both = f"({a} == 0.0) & ({b} == 0.0)"
-    return f"tl.where({both}, 1.0, {a} / tl.where({both}, 1.0, {b}))"
-
-
-def _whole_power(op: Op, text: _Text) -> str:
-    """Square repeatedly, in lines before the one that multiplies."""
-    power, square, factors = abs(op.item), "z", []
-    text.lines.append(f"z = {text.affine(op)}")
-    while power:
-        if power & 1:
-            factors.append(square)
-        power >>= 1
-        if power:
-            text.lines.append(f"{square}z = {square} * {square}")
-            square += "z"
-    value = " * ".join(factors) or "(z * 0.0 + 1.0)"
-    return f"1.0 / ({value})" if op.item < 0 else value
-
-
-def _tanh(op: Op, text: _Text) -> str:
-    """Divide exponentials; near zero, where these lose digits, take the series."""
-    text.lines += [
-        f"z = {text.affine(op)}",
-        "zz = z * z",
-        f"ze = tl.exp2({-2.0 * _LOG2E} * tl.abs(z))",
-        "far = tl.where(z < 0, -1.0, 1.0) * (1.0 - ze) / (1.0 + ze)",
-        "near = z * (1.0 + zz * (-0.33333333 + zz * (0.13333333 - zz * 0.053968254)))",
-    ]
-    return "tl.where(zz < 0.04, near, far)"
-
-
-def _polynomial(op: Op, text: _Text) -> str:
-    x = text.affine(op)
-    *lower, highest = text.program.coefficients[op.item : op.item + op.items]
-    total = text.constant(highest)
-    for coefficient in reversed(lower):
-        total = f"({total} * {x} + {text.constant(coefficient)})"
-    return total
-
-
-_VERBS: dict[Code, _Verb] = {
-    Code.FILL: lambda op, t: f"tl.zeros((BM, BN), tl.float32) + {t.constant(op.c0)}",
-    Code.AFFINE: lambda op, t: t.affine(op),
-    Code.SUM: _sum,
-    Code.PRODUCT: lambda op, t: f"{t.constant(op.c0)} * r{op.a} * r{op.b}",
-    Code.RATIO: _ratio,
-    Code.EXP: lambda op, t: f"tl.exp2({t.affine(op, _LOG2E)})",
-    Code.SQRT: lambda op, t: f"tl.sqrt({t.affine(op)})",
-    Code.TANH: _tanh,
-    Code.POWER: lambda op, t: f"tl.exp2({t.constant(op.c2)} * tl.log2({t.affine(op)}))",
-    Code.WHOLE_POWER: _whole_power,
-    Code.POLYNOMIAL: _polynomial,
-    Code.ROW_PRODUCT: lambda op, t: f"u{op.item}[:, None] * w{op.item}[None, :]",
-    Code.ROW_SUM: lambda op, t: f"u{op.item}[:, None] + w{op.item}[None, :]",
-}

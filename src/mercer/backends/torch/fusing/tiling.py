@@ -15,9 +15,15 @@ _MOST_PIECE = 256
 class Way(Enum):
     """How a leaf is compared."""
 
-    PRODUCTS = "products"
+    PRODUCTS = "products"  # of 16-bit numbers as they lie
+    SPLIT = "split"  # of 16-bit numbers h, and l beside them: three products
     SHARED = "shared"  # the product of another leaf, moved to its own origin
     COLUMNS = "columns"
+
+    @property
+    def is_product(self) -> bool:
+        """Whether tensor cores multiply operands of this leaf."""
+        return self in (Way.PRODUCTS, Way.SPLIT)
 
 
 def padded_depth(way: Way, features: int) -> int:
@@ -25,11 +31,11 @@ def padded_depth(way: Way, features: int) -> int:
 
     Examples
     --------
-    >>> padded_depth(Way.PRODUCTS, 270), padded_depth(Way.PRODUCTS, 700)
-    (272, 704)
+    >>> padded_depth(Way.SPLIT, 90), padded_depth(Way.PRODUCTS, 700)
+    (96, 704)
     """
     unit = UNROLLED
-    if way is Way.PRODUCTS:
+    if way.is_product:
         unit = _LEAST_PIECE if features <= HELD else STEP
     return max(unit, -(-features // unit) * unit)
 
