@@ -39,7 +39,15 @@ import sklearn.base  # noqa: E402, F401 - so that no row spends its seconds on i
 import torch  # noqa: E402
 
 import mercer  # noqa: E402
-from benchmarks.card import conformance, machines, products, programmes, real, smoke  # noqa: E402
+from benchmarks.card import (  # noqa: E402
+    agreement,
+    conformance,
+    machines,
+    products,
+    programmes,
+    real,
+    smoke,
+)
 from benchmarks.card.setting import CARD, SMALL, say  # noqa: E402
 from mercer.backends import available_backends  # noqa: E402
 from mercer.backends.torch.fusing.fused import is_available  # noqa: E402
@@ -69,7 +77,11 @@ ROWS = {
     "covertype": alone(60, real.covertype),
     "pairs_of_classes": alone(40, machines.pairs_of_classes),
     "components": alone(30, machines.components),
-    "check": Row(60, [partial(conformance.compare, k) for k in range(conformance.WORKERS)]),
+    "check": Row(
+        60,
+        [partial(conformance.compare, k) for k in range(conformance.WORKERS)]
+        + [partial(agreement.agree, k) for k in range(agreement.WORKERS)],
+    ),
     "ridge": alone(40, machines.ridge),
     "products": alone(25, products.products),
     "halves": alone(15, products.halves),

@@ -12,32 +12,16 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from benchmarks import (
-    bayes,
-    cca,
-    choosing,
-    compression,
-    fisher,
-    floor,
-    gallery,
-    gram,
-    kernel_learning,
-    kmeans,
-    linear_svm,
-    memory,
-    mixtures,
-    online,
-    pca,
-    process,
-    ridge,
-    spectral,
-    strings,
-    svm,
-    tables,
-    tuning,
-    tuning_ridge,
-)
+from benchmarks.arithmetic import floor, gram, memory
+from benchmarks.classification import bayes, fisher, online
+from benchmarks.clustering import kmeans, mixtures, spectral
 from benchmarks.harness import as_table, machine
+from benchmarks.margin import compression, linear, strings, svm
+from benchmarks.margin import tuning as tuning_margin
+from benchmarks.projection import cca, pca
+from benchmarks.regression import process, ridge
+from benchmarks.regression import tuning as tuning_ridge
+from benchmarks.tables import choosing, gallery, kernel_learning, real
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
@@ -47,7 +31,7 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
     "process": ("Gaussian processes", process.cases, process.NOTE),
     "svm": ("Support vector machines", svm.cases, svm.NOTE),
-    "linear": ("Linear support vector machines", linear_svm.cases, linear_svm.NOTE),
+    "linear": ("Linear support vector machines", linear.cases, linear.NOTE),
     "strings": ("Strings", strings.cases, strings.NOTE),
     "pca": ("Principal components", pca.cases, pca.NOTE),
     "spectral": ("Spectral clustering", spectral.main, spectral.NOTE),
@@ -57,11 +41,11 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "bayes": ("Naive Bayes and Gaussian classes", bayes.main, bayes.NOTE),
     "mixtures": ("Mixtures and topics", mixtures.main, mixtures.NOTE),
     "online": ("Perceptron and logistic regression", online.main, online.NOTE),
-    "tuning": ("Tuning of support vector machines", tuning.main, tuning.NOTE),
+    "tuning": ("Tuning of support vector machines", tuning_margin.main, tuning_margin.NOTE),
     "tuning_ridge": ("Tuning of kernel ridge", tuning_ridge.cases, tuning_ridge.NOTE),
     "choosing": ("Which kernel, on real sets", choosing.main, choosing.NOTE),
     "compression": ("Fewer vectors", compression.main, compression.NOTE),
-    "tables": ("From a table to a model", tables.main, tables.NOTE),
+    "tables": ("From a table to a model", real.main, real.NOTE),
     "kernels": ("Learning kernels", kernel_learning.main, kernel_learning.NOTE),
     "gallery": ("Programs of scikit-learn's gallery", gallery.main, gallery.NOTE),
     "floor": ("How far from the floor", floor.cases, ""),

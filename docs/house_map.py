@@ -144,7 +144,7 @@ def block() -> str:
     """Return the generated part of the page."""
     edges = rooms()[1]
     tall = heights(edges)
-    lines = [FIRST, "", "![Rooms and what they import](images/rooms.svg)", ""]
+    lines = [FIRST, ""]
     lines += ["| room | what it is for | imports from |", "| --- | --- | --- |"]
     for room in sorted(PURPOSE, key=lambda name: (-tall[name], name)):
         below = sorted({b for a, b in edges if a == room}, key=lambda name: (-tall[name], name))
@@ -155,6 +155,8 @@ def block() -> str:
         f"The way of `KernelRidge(0.1, kernel=Gaussian(0.5)).fit(X, y)`, {len(way)} files:",
         "",
     ]
+    picture = "![One fit, file by file, and the rooms it comes through](images/rooms.svg)"
+    lines += [picture, ""]
     lines += [f"1. `{file}`: {names}" for file, names in way]
     return "\n".join([*lines, "", LAST])
 
@@ -166,30 +168,25 @@ def replaced(page: str) -> str:
 
 
 def draw() -> None:
-    """Draw the rooms as floors, and the way of one fit through them."""
+    """Draw the way of one fit: a line for each file, a column for each room it comes through."""
     import matplotlib.pyplot as plt  # noqa: PLC0415  not needed by the test
 
-    size, edges = rooms()
-    tall = heights(edges)
-    order = sorted(PURPOSE, key=lambda name: (tall[name], name))
-    floor = {room: k for k, room in enumerate(order)}
+    tall = heights(rooms()[1])
     way = [SOURCE / file for file, _ in walk(one_fit)]
     way = [file for file in way if room_of(file)]
+    visited = sorted({room_of(file) for file in way}, key=lambda name: (-tall[name], name))
+    x = [visited.index(room_of(file)) for file in way]
     plt.rcParams["svg.hashsalt"] = "mercer"  # the same bytes from the same code
-    figure, axes = plt.subplots(figsize=(15, 0.62 * len(order) + 0.6))
-    for room, y in floor.items():
-        axes.axhspan(y - 0.46, y + 0.46, color="#eef3fa" if y % 2 else "#f7f9fc", lw=0)
-        files, lines = size[room]
-        axes.text(-1.2, y + 0.12, room, ha="right", va="center", fontsize=11, weight="bold")
-        facts = f"{files} {'file' if files == 1 else 'files'}, {lines:,} lines"
-        axes.text(-1.2, y - 0.22, facts, ha="right", va="center", fontsize=7.5, color="#5a6b80")
-    x, y = np.arange(len(way)), [floor[room_of(file)] for file in way]
-    axes.plot(x, y, color="#3b5b8c", lw=1.2, marker="o", ms=4.5, zorder=2)
+    figure, axes = plt.subplots(figsize=(7.5, 0.21 * len(way) + 0.8))
+    for k, room in enumerate(visited):
+        axes.axvspan(k - 0.5, k + 0.5, color="#eef3fa" if k % 2 else "#f7f9fc", lw=0)
+        axes.text(k - 0.4, -1.2, room, rotation=35, fontsize=9.5, weight="bold")
+    axes.step(x, range(len(way)), where="post", color="#b9c6d9", lw=1.1, zorder=1)
+    axes.plot(x, range(len(way)), "o", color="#3b5b8c", ms=4.5, zorder=2)
+    paper = {"facecolor": "white", "alpha": 0.75, "lw": 0, "pad": 0.6}
     for k, file in enumerate(way):
-        above = 0.2 if k % 2 else -0.26
-        axes.text(k, y[k] + above, file.stem, ha="center", va="center", fontsize=6.5, zorder=3)
-    axes.set(xlim=(-7, len(way) + 0.5), ylim=(-0.6, len(order) - 0.4))
-    axes.set_title("imports go down; the line is one fit of KernelRidge, file by file", fontsize=10)
+        axes.text(x[k] + 0.14, k, file.stem, va="center", fontsize=8.5, bbox=paper, zorder=3)
+    axes.set(xlim=(-0.6, len(visited) + 0.6), ylim=(len(way), -1.0))
     axes.axis("off")
     figure.savefig(PICTURE, bbox_inches="tight", metadata={"Date": None})
 

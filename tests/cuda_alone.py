@@ -7,8 +7,8 @@ from functools import cache
 import torch
 
 from mercer.backends.torch.boxes import rounds
-from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
-from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text
+from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text
 
 # what CUDA means with one thread: nobody to wait for, and nobody to hear from
 SHIM = r"""
@@ -31,6 +31,7 @@ static struct { int x, y; } blockIdx;
 static float between[1 << 12];
 static double __longlong_as_double(long long i) { double f; std::memcpy(&f, &i, 8); return f; }
 static unsigned __float_as_uint(float f) { unsigned i; std::memcpy(&i, &f, 4); return i; }
+static float __uint_as_float(unsigned i) { float f; std::memcpy(&f, &i, 4); return f; }
 static int atomicAdd(int *p, int by) { int old = *p; *p += by; return old; }
 using std::fmax; using std::fmin; using std::min;
 extern "C" void place(int x, int y) { blockIdx.x = x; blockIdx.y = y; }
@@ -77,7 +78,7 @@ def compiled(folder, size):
 
 def descend_alone(monkeypatch, size, follow, solve):
     """Let descents run by these, in narrow groups, on any device."""
-    monkeypatch.setattr(rounds, "_size_of_sets", lambda device, running: size)
+    monkeypatch.setattr(rounds, "_size_of_sets", lambda device: size)
     monkeypatch.setattr(rounds, "_NARROWEST", 4)
     monkeypatch.setattr(rounds, "_follow_kernel", follow)
     monkeypatch.setattr(rounds, "_solve_kernel", solve)

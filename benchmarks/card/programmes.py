@@ -1,5 +1,7 @@
 """Support vector machines of a grid: all folds and costs at once on one stored K."""
 
+from typing import Any
+
 import numpy as np
 import torch
 
@@ -10,7 +12,7 @@ from benchmarks.card.setting import (
     SMALL,
     WHERE,
     Stages,
-    classes,
+    clusters,
     forests,
     milliseconds,
     rng,
@@ -26,14 +28,21 @@ from mercer.kernels import Gaussian
 
 def programmes() -> None:
     for n, goal in ((10_000, "0.3 s"), (20_000, "1.5 s")):
-        folds_and_costs(n, goal)
+        folds_and_costs("apart", clusters(n, 100, 2.0), 0.01, goal)
+        folds_and_costs("6 % errors", clusters(n, 100, 0.6), 0.01, goal)
+        folds_and_costs("14 % errors", clusters(n, 10, 2.0), 0.14, "-")
 
 
-def folds_and_costs(n: int, goal: str) -> None:
-    """Solve paths of 50 costs in 10 folds; violations are computed anew in float64."""
-    X, y = classes(n, 100, 2)
+def folds_and_costs(kind: str, data: tuple[Any, Any], gamma: float, goal: str) -> None:
+    """Solve paths of 50 costs in 10 folds; violations are computed anew in float64.
+
+    Costs are those of the study, 1e-3 to 1e3, up to where no variable is at its bound; those that
+    TorchKM asks for are 5e-8 to 0.05 at 10000 rows, which are all easy.
+    """
+    X, y = data
+    n, d = X.shape
     sign, fold = 2.0 * y - 1.0, rng.integers(0, 10, len(y))
-    expression = Exp(-0.005 * SqDist())
+    expression = Exp(-gamma * SqDist())
     matrix = TorchPairs(expression, X, None, np.float32, CARD, fused=not SMALL).stored()
     assert isinstance(matrix, DeviceMatrix)
     steps = [PathStep(bound=C, start=k - 1) for k, C in enumerate(np.geomspace(1e-3, 1e3, 50))]
@@ -56,7 +65,8 @@ def folds_and_costs(n: int, goal: str) -> None:
             worst = max(worst, rising.max() - falling.min())
     made = sum(int(answer.iterations.sum()) for answer in answers)
     more = f"{made:.2g} steps, violation in float64 {worst:.2e}"
-    show(f"SVM, 10 folds x 50 costs, n = {n} x 100", f"{time / 1e3:.2f} s", goal, more)
+    name = f"SVM, 10 folds x 50 costs, n = {n} x {d}, {kind}"
+    show(name, f"{time / 1e3:.2f} s", goal, more)
 
 
 def tuning() -> None:

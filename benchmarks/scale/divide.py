@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks import svm_data
+from benchmarks import datasets
 from mercer import SVC, SVR
 from mercer.kernels import Gaussian
 from mercer.solvers.margin import divide, set_engine
@@ -35,30 +35,30 @@ def against_rest(y: Any) -> Any:
 
 def shuttle() -> tuple[Any, Any]:
     """Read shuttle, the commonest class or not."""
-    X, y = svm_data.real("shuttle")
+    X, y = datasets.real("shuttle")
     return X, against_rest(y)
 
 
 def letter() -> tuple[Any, Any]:
     """Read letter, the first half of the alphabet or not."""
-    X, y = svm_data.real("letter")
+    X, y = datasets.real("letter")
     return X, (y < 13).astype(int)
 
 
 def kin40k() -> tuple[Any, Any]:
     """Read kin40k, targets standardised."""
-    X, y = svm_data.real("kin40k", 36_000)
+    X, y = datasets.real("kin40k", 36_000)
     return X, (np.ravel(y) - y.mean()) / y.std()
 
 
 def made() -> tuple[Any, Any]:
     """Make normal rows."""
-    return svm_data.synthetic(40_000)
+    return datasets.synthetic(40_000)
 
 
 def rows_of_covertype(rows: int, *, binary: bool = True) -> Callable[[], tuple[Any, Any]]:
     """Return how so many rows of covertype are read."""
-    return lambda: svm_data.covertype(rows, binary=binary)
+    return lambda: datasets.covertype(rows, binary=binary)
 
 
 SETS: dict[str, list[tuple[Callable[[], tuple[Any, Any]], list[float]]]] = {

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from sklearn import svm as libsvm
 
-from benchmarks import svm_data
+from benchmarks import datasets
 from mercer import SVC
 from mercer.kernels import Gaussian
 
@@ -30,7 +30,7 @@ EASY = {"shuttle": 10.0, "pendigits": 10.0}
 
 def covertype(rows: int) -> tuple[Any, Any]:
     """Read rows of covertype, the commonest class against the rest; repeat if few."""
-    X, y = svm_data.covertype(rows, binary=True)
+    X, y = datasets.covertype(rows, binary=True)
     if rows <= len(y):
         return X, y
     rng = np.random.default_rng(0)
@@ -76,12 +76,12 @@ def main(wishes: list[str]) -> None:
     print("| data | rival | clock | processors | Mercer, s | rival, s | support vectors | agree |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- |", flush=True)
     for name, C in EASY.items() if "easy" in wishes else ():
-        if svm_data.available(name):
-            X, y = svm_data.real(name)
+        if datasets.available(name):
+            X, y = datasets.real(name)
             compare(f"{name}, first fit,", X, y, C, "scikit-learn", libsvm.SVC)
             compare(f"{name}, second fit,", X, y, C, "scikit-learn", libsvm.SVC)
     for rows in (int(wish) for wish in wishes if wish != "easy"):
-        if svm_data.available("covertype_part"):
+        if datasets.available("covertype_part"):
             compare("covertype", *covertype(rows), 10.0, *rival())
 
 

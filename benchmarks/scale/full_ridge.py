@@ -21,7 +21,7 @@ import numpy as np
 from scipy import linalg
 
 import mercer
-from benchmarks.svm_data import FOLDER
+from benchmarks.datasets import FOLDER
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
 from mercer.solvers import ConjugateGradient, SketchAndProject

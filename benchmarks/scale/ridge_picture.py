@@ -24,7 +24,7 @@ from sklearn.linear_model import Ridge
 from sklearn.pipeline import make_pipeline
 
 import mercer
-from benchmarks.memory import peak
+from benchmarks.arithmetic.memory import peak
 from benchmarks.scale.full_ridge import BUDGET, PENALTY, SCALE, kin40k
 from mercer import KernelRidge
 from mercer.approximation import Nystrom

@@ -24,7 +24,7 @@ from sklearn.kernel_approximation import Nystroem
 from sklearn.pipeline import make_pipeline
 from sklearn.svm import LinearSVC
 
-from benchmarks.svm_data import FOLDER
+from benchmarks.datasets import FOLDER
 from mercer import SVC
 from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.approximation.nystrom import NystromFeatures

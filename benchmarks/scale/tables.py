@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.svm_data import FOLDER
+from benchmarks.datasets import FOLDER
 
 Predict = Callable[[Any], Any]
 

@@ -13,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Index, Points
-from mercer.card_rows import CardRows
+from mercer.card_rows import CardArray, CardRows
 from mercer.sparse_format import refuse_broken_sparse
 
 
@@ -80,7 +80,7 @@ def own(X: Points) -> Points:
 
 def to_host(X: Points) -> Points:
     """Return points in the memory of the processor: what is kept after a fit."""
-    return X.on_host() if isinstance(X, CardRows) else X
+    return X.on_host() if isinstance(X, CardRows | CardArray) else X
 
 
 def is_sparse(X: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
@@ -56,17 +57,30 @@ def chunked(work: Callable[[slice], T], n: int, least: int = _LEAST) -> list[T]:
     if threads < 2:
         return [work(chunk) for chunk in chunks]
 
-    def beside_others(chunk: slice) -> T:
-        with config(threads=allowed // threads):
-            return work(chunk)
+    found: list[Any] = [None] * len(chunks)
+    waiting = deque(enumerate(chunks))
 
-    pool = ThreadPoolExecutor(threads)
+    def serve() -> None:
+        with config(threads=allowed // threads):
+            while waiting:
+                try:
+                    place, chunk = waiting.popleft()
+                except IndexError:  # another thread took the last one
+                    return
+                found[place] = work(chunk)
+
+    # This thread works, too: allocators keep pages for every thread that ever asked them.
+    pool = ThreadPoolExecutor(threads - 1)
     try:
         # each in a copy of this context, in which the deadline is found
-        tasks = [pool.submit(copy_context().run, beside_others, chunk) for chunk in chunks]
-        return [task.result() for task in tasks]
-    finally:  # Ctrl-C waits for the chunks that have begun, not for all
+        tasks = [pool.submit(copy_context().run, serve) for _ in range(threads - 1)]
+        serve()
+        for task in tasks:
+            task.result()
+    finally:  # Ctrl-C and errors wait for the chunks that have begun, not for all
+        waiting.clear()
         pool.shutdown(wait=True, cancel_futures=True)
+    return found
 
 
 def added(found: list[Any], place: int) -> Any:

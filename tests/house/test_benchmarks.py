@@ -8,8 +8,9 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from benchmarks import gram, ridge
+from benchmarks.arithmetic import gram
 from benchmarks.harness import Case, Row, as_table, machine, run
+from benchmarks.regression import ridge
 
 
 def test_contestants_take_turns_and_are_judged():
@@ -61,7 +62,7 @@ def test_parts_that_did_not_run_keep_their_sections(tmp_path, monkeypatch):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="reads Linux's own account")
 def test_a_lazy_product_stays_within_its_budget():
-    from benchmarks import memory
+    from benchmarks.arithmetic import memory
 
     line = memory.cases(n=6000, budget="30 MB")
     number, unit = line.rstrip(".").split()[-2:]

@@ -1,8 +1,8 @@
 """The memory budget is kept: peaks of every machine, measured in processes of their own.
 
-What is measured and how is in `benchmarks/budgets.py`, which has the full-size table. A budget of
-10 MB is far below K of 2000 rows: 32 MB in float64, 16 MB in float32. Beside it a fit may hold
-what `allowance` says.
+What is measured and how is in `benchmarks/arithmetic/budgets.py`, which has the full-size table.
+A budget of 10 MB is far below K of 2000 rows: 32 MB in float64, 16 MB in float32. Beside it a fit
+may hold what `allowance` says.
 """
 
 import json
@@ -22,7 +22,7 @@ from mercer.resources import rows_at_once, square_side
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from benchmarks.budgets import MB, Peak, allowance, cases
+from benchmarks.arithmetic.budgets import MB, Peak, allowance, cases
 
 ROOT = Path(__file__).resolve().parents[2]
 COUNTED_LATE = 1 << 20  # bytes: the system counts pages of threads in batches
@@ -45,7 +45,7 @@ NAMES = [(machine, form) for machine, form, _ in cases() if (machine, form) not 
 _MEASURE = """
 import json, sys
 from dataclasses import asdict
-from benchmarks.budgets import measure
+from benchmarks.arithmetic.budgets import measure
 wanted = {tuple(one) for one in json.loads(sys.argv[3])}
 found = measure(int(sys.argv[1]), int(sys.argv[2]), lambda *name: name in wanted)
 print(json.dumps([asdict(one) for one in found]))

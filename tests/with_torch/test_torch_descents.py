@@ -1,6 +1,7 @@
 """Pair steps on a card: the CUDA text, compiled for a card and run as C++ by a thread alone."""
 
 import shutil
+from contextlib import nullcontext
 from dataclasses import replace
 
 import numpy as np
@@ -17,11 +18,18 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import descents, grids, paths, programmes, rounds  # noqa: E402 - after the skip
+from mercer.backends.torch.boxes import (  # noqa: E402 - after the skip
+    descents,
+    grids,
+    paths,
+    programmes,
+    rounds,
+    strands,
+)
 from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
-from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text  # noqa: E402
 from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
-from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text  # noqa: E402
+from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text  # noqa: E402
+from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
 
@@ -242,38 +250,42 @@ def test_what_a_card_can_descend_on(monkeypatch, boxes, can):
     assert descents.can_descend(boxes) == can
 
 
-@pytest.mark.parametrize(
-    ("room", "running", "size"),
-    [(232448, 1, 192), (232448, 132, 192), (232448, 133, 128), (101376, 1, 128), (49152, 1, 64)],
-)
-def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, running, size):
+@pytest.mark.parametrize(("room", "size"), [(232448, 192), (101376, 128), (49152, 64)])
+def test_sets_are_as_large_as_the_card_has_room_for(monkeypatch, room, size):
     class Card:
         shared_memory_per_block_optin = room
-        multi_processor_count = 132
 
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: Card)
-    assert rounds._size_of_sets("cuda:0", running) == size
+    assert rounds._size_of_sets("cuda:0") == size
 
 
-def test_the_last_programmes_go_on_with_larger_sets(on_cpu, monkeypatch):
-    boxes, sizes = [svc, svr, ridge, pair], []
-
-    def size_of(device, running):
-        sizes.append(running)
-        return 8 if running > 2 else 40
-
+def test_programmes_in_strands_end_where_they_do_alone(on_cpu, monkeypatch):
+    boxes = [svc, svr, ridge, pair]
+    alone = [descend([box], 1e-4, 10**6)[0] for box in boxes]
+    monkeypatch.setattr(strands, "_LEAST", 1)
     monkeypatch.setattr(descents, "_FIRST", 1)
     monkeypatch.setattr(descents, "_ROUNDS", 1)
-    monkeypatch.setattr(rounds, "_size_of_sets", size_of)
-    for box, answer in zip(boxes, descend(boxes, 1e-4, 10**6), strict=True):
-        best = objective(box, on_stored(K, box, 1e-4, 10**6, None).b)
-        assert answer.violation <= 1e-4 and abs(answer.b.sum()) < 1e-9
-        assert objective(box, answer.b) <= best + 1e-5 * max(1.0, abs(best))
+    monkeypatch.setattr(strands, "wait_for_all", lambda streams: None)
+    monkeypatch.setattr(descents, "wait_for_all", lambda streams: None)
+    monkeypatch.setattr(descents, "own_streams", lambda K: nullcontext([None] * 3))
+    dealt, split = [], strands.split
+
+    def seen(*given):
+        found = split(*given)
+        dealt.append([list(strand.numbers) for strand in found])
+        return found
+
+    monkeypatch.setattr(descents, "split", seen)
+    for box, one, other in zip(boxes, descend(boxes, 1e-4, 10**6), alone, strict=True):
+        assert one.violation <= 1e-4 and abs(one.b.sum()) < 1e-9
+        best = objective(box, other.b)
+        assert abs(objective(box, one.b) - best) <= 1e-5 * max(1.0, abs(best))
         rows = np.arange(120) if box.rows is None else box.rows
-        F = box.gradient - K[np.ix_(rows, rows)].astype(float) @ answer.b
-        F -= 0.0 if box.shift is None else box.shift * answer.b
-        np.testing.assert_allclose(answer.gradient, F, atol=1e-9)
-    assert min(sizes) <= 2 < max(sizes)
+        F = box.gradient - K[np.ix_(rows, rows)].astype(float) @ one.b
+        F -= 0.0 if box.shift is None else box.shift * one.b
+        np.testing.assert_allclose(one.gradient, F, atol=1e-9)
+    assert len(dealt[0]) == 3 and sorted(np.concatenate(dealt[0])) == [0, 1, 2, 3]
+    assert len(dealt) > 1  # those that are left are dealt anew
 
 
 def test_programmes_that_do_not_fit_at_once_take_turns(on_cpu, monkeypatch):

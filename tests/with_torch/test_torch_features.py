@@ -1,6 +1,8 @@
 """Features that are made on a card stay there: fits, folds and certificates bring vectors only."""
 
 import pickle
+from threading import Lock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,14 +12,19 @@ import mercer
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
+from mercer.problems.margin import box_qp
+from mercer.selection.sharing import features as shared_features
+from mercer.selection.sharing.base import Stopped
+from mercer.selection.sharing.features import SharedFeatures
+from mercer.selection.sharing.pipeline import SharedSteps
 from mercer.solvers import Status
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer import staging  # noqa: E402 - after the skip
-from mercer.backends.torch import backend, device  # noqa: E402
+from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
-from mercer.card_rows import CardRows  # noqa: E402
+from mercer.card_rows import CardArray, CardRows, arrays, rows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, LANDMARKS = 3000, 40
@@ -70,8 +77,17 @@ MACHINES = {
 }
 
 
+@pytest.fixture(params=["vectors here", "vectors there"])
+def long(request, monkeypatch):
+    """Let vectors of the length of the rows be the host's, or the card's however short they are."""
+    if request.param == "vectors there":
+        for module in (features, box_qp, arrays, rows):
+            monkeypatch.setattr(module, "LONG", 1)
+    return request.param == "vectors there"
+
+
 @pytest.mark.parametrize("name", MACHINES)
-def test_features_of_a_fit_never_travel(travelled, name):
+def test_features_of_a_fit_never_travel(travelled, long, name):
     """The rows go there once; then vectors, and squares of the size of the landmarks."""
     machine, y = MACHINES[name]
     given = (X,) if y is None else (X, y)
@@ -96,7 +112,7 @@ def test_features_of_a_fit_never_travel(travelled, name):
 @pytest.mark.parametrize("written_out", [5_000_000, 1])
 @pytest.mark.parametrize("y", [LABELS, THREE])
 def test_newton_steps_of_logistic_regression_bring_vectors(
-    travelled, monkeypatch, y, written_out, frequencies
+    travelled, long, monkeypatch, y, written_out, frequencies
 ):
     monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", written_out)
     approximation = RandomFeatures(LANDMARKS) if frequencies else UNIFORM
@@ -137,8 +153,11 @@ def values(machine):
 
 
 @pytest.mark.parametrize("name", ["hinge", "tube", "logistic"])
-def test_features_of_folds_never_travel(travelled, name):
-    """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it."""
+def test_features_of_folds_never_travel(travelled, long, name):
+    """One F for a scale and a fold: costs are fitted on it, and rows left out scored from it.
+
+    The rows are sent once, and folds of all scales are taken from them there.
+    """
     machine, y = MACHINES.get(name, (mercer.LogisticRegression(), LABELS))
     machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
     cost = "penalty" if name == "logistic" else "C"
@@ -147,6 +166,7 @@ def test_features_of_folds_never_travel(travelled, name):
         wanted = mercer.tune(machine, X, y, grid=grid, cv=3)
     found = mercer.tune(machine, X, y, grid=grid, cv=3)
     assert sum(size > TOO_LARGE for size in travelled) == 0
+    assert travelled.count(X.nbytes) == 1 and 2 * X.nbytes // 3 not in travelled
     assert found.best_params == wanted.best_params
     scores = [[list(trial.test.values()) for trial in each.trials] for each in (found, wanted)]
     np.testing.assert_allclose(*scores, atol=2e-3)
@@ -215,3 +235,114 @@ def test_linear_machines_work_on_the_rows_themselves(travelled):
     assert machine.certificate_.ok
     np.testing.assert_allclose(machine.coef_, wanted.coef_, atol=2e-3)
     assert sum(size >= X.nbytes for size in travelled) == 1
+
+
+@pytest.mark.parametrize("loss", ["log", "squared", "tanh"])
+@pytest.mark.parametrize("y", [LABELS, THREE])
+def test_losses_on_the_card_are_those_of_the_host(travelled, long, loss, y):
+    weights = rng.random(N)
+    machine = mercer.LogisticRegression(
+        Gaussian(2.0), penalty=1.0, loss=loss, approximation=UNIFORM
+    )
+    with on_host():
+        wanted = clone(machine).fit(X[:900], y[:900], weights[:900])
+    machine.fit(X[:900], y[:900], weights[:900])
+    assert machine.solution_.status is wanted.solution_.status
+    assert machine.certificate_.ok == wanted.certificate_.ok
+    found, other = machine.certificate_.quantities, wanted.certificate_.quantities
+    np.testing.assert_allclose(found.objective, other.objective, rtol=1e-9)
+    np.testing.assert_allclose(values(machine), values(wanted), atol=1e-5)
+    assert isinstance(machine.dual_coef_ if hasattr(machine, "dual_coef_") else y, np.ndarray)
+
+
+@pytest.mark.parametrize("name", ["hinge", "squared", "tube", "nu", "one class"])
+def test_vectors_travel_once_where_many_rows_become_few(travelled, monkeypatch, name):
+    """Rows near a corner are few: what is known of them comes to the host with them, once."""
+    for module in (features, box_qp, arrays, rows):
+        monkeypatch.setattr(module, "LONG", 1500)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._SMALLEST_SAMPLE", 300)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._ROWS_PER_UNKNOWN", 2)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEWEST", 100)
+    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEW_PER_UNKNOWN", 2)
+    met, bring = [], CardArray.on_host
+
+    def noted(self):
+        met.append(len(self))
+        return bring(self)
+
+    monkeypatch.setattr(CardArray, "on_host", noted)
+    machine, y = MACHINES[name]
+    machine = clone(machine).set_params(kernel=Gaussian(2.0), approximation=UNIFORM)
+    machine.fit(X, *(() if y is None else (y,)))
+    assert machine.certificate_.ok
+    assert len(met) <= 40  # 100 to 440 where residuals of few rows stayed behind
+
+
+@pytest.mark.parametrize("make", [mercer.SVC, mercer.LogisticRegression])
+def test_an_interrupted_fit_leaves_the_machine_as_it_was(travelled, long, make):
+    def interrupt(progress):
+        if progress.iteration >= 2:
+            raise KeyboardInterrupt
+
+    machine = make(Gaussian(2.0), approximation=UNIFORM).fit(X, LABELS)
+    before = values(machine)
+    machine.set_params(callback=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        machine.fit(X, 1 - LABELS)
+    np.testing.assert_array_equal(values(machine), before)
+
+
+@pytest.mark.parametrize("make", [mercer.SVC, mercer.LogisticRegression, mercer.SVR])
+def test_a_card_that_is_full_in_the_middle_says_so(travelled, long, make, monkeypatch):
+    """Vectors are small beside features, but a card may be full to the last byte."""
+    machine = make(Gaussian(2.0), approximation=UNIFORM)
+    left = [40 if long else 10**9]
+    put = CardArray.__init__
+
+    def full(self, tensor):
+        left[0] -= 1
+        if left[0] < 0:
+            raise torch.cuda.OutOfMemoryError("full")
+        put(self, tensor)
+
+    monkeypatch.setattr(CardArray, "__init__", full)
+    if long:
+        with pytest.raises(mercer.MemoryBudgetError, match=r"full|fit"):
+            machine.fit(X, LABELS)
+    left[0] = 10**9
+    assert machine.fit(X, LABELS).certificate_.ok
+
+
+def test_few_folds_are_on_the_card_at_a_time(travelled, monkeypatch):
+    """Threads take turns for Python after every launch: more of them are slower."""
+    active, most, lock, judge = [0], [0], Lock(), SharedSteps.judge
+
+    def noted(self, unit, stop):
+        with lock:
+            active[0] += 1
+            most[0] = max(most[0], active[0])
+        try:
+            return judge(self, unit, stop)
+        finally:
+            with lock:
+                active[0] -= 1
+
+    monkeypatch.setattr(SharedSteps, "judge", noted)
+    machine = mercer.SVC(Gaussian(2.0), approximation=UNIFORM)
+    grid = {"kernel__scale": [1.0, 2.0, 3.0], "C": [0.1, 1.0]}
+    with mercer.config(threads=8):
+        found = mercer.tune(machine, X, LABELS, grid=grid, cv=4)
+    assert len(found.trials) == 24 and 1 <= most[0] <= 2
+
+
+def test_a_search_that_waits_for_the_card_hears_that_it_is_over(travelled):
+    task = SimpleNamespace(X=CardRows(torch.from_numpy(X)), splits=((0, 1),))
+    group = SharedFeatures(task, None, {0: {}})
+    held = [shared_features._ON_CARD.acquire(timeout=1.0) for _ in range(2)]
+    try:
+        assert all(held)
+        with pytest.raises(Stopped):
+            group.judge(0, lambda: True)
+    finally:
+        for _ in held:
+            shared_features._ON_CARD.release()

@@ -55,8 +55,8 @@ def test_torch_launches_where_there_is_no_driver(monkeypatch):
 
 
 def test_steps_that_are_lost_to_rounding_come_to_an_end():
-    progress = descents._Progress()
-    falling = [progress.is_made(np.array([0.5**k, 1.0])).tolist() for k in range(3)]
+    progress, both = descents._Progress(), np.arange(2)
+    falling = [progress.is_made(np.array([0.5**k, 1.0]), both).tolist() for k in range(3)]
     assert falling == [[True, True]] * 3
-    wandering = [progress.is_made(np.array([0.2 + 0.1 * (k % 3), 1.0])) for k in range(501)]
+    wandering = [progress.is_made(np.array([0.2 + 0.1 * (k % 3), 1.0]), both) for k in range(501)]
     assert not wandering[-1].any()

@@ -19,7 +19,7 @@ from mercer.solvers.ridge import normal_equations
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch import backend, landmarks, pairs  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.factors import packed  # noqa: E402
+from mercer.backends.torch.factors import blocked, packed  # noqa: E402
 from mercer.backends.torch.factors.packed import (  # noqa: E402
     PackedFactor,
     packed_bytes,
@@ -239,3 +239,32 @@ def test_an_answer_is_kept_where_the_time_is_over_during_a_look(card, monkeypatc
         machine.fit(X, np.sin(X[:, 0]))
     assert looked and machine.solution_.status is Status.TIME_LIMIT
     np.testing.assert_allclose(machine.predict(X), wanted, atol=1e-3)  # of steps in float32
+
+
+# --- factors in place ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def small_panels(monkeypatch):
+    for name, size in (("_PANEL", 16), ("_TRIANGLE", 5), ("_SOLVED", 7)):
+        monkeypatch.setattr(blocked, name, size)
+
+
+@pytest.mark.parametrize("n", [1, 16, 50])
+def test_a_factor_in_place_is_that_of_lapack(small_panels, n):
+    A = definite(n)
+    held = torch.from_numpy(A.copy())
+    assert blocked.factor_in_place(held) == 0
+    L = linalg.cholesky(A, lower=True)
+    np.testing.assert_allclose(held.numpy(), L, atol=1e-12)
+    for columns in (1, 3, 20):
+        right = rng.standard_normal((n, columns))
+        found = blocked.solved(held, torch.from_numpy(right)).numpy()
+        np.testing.assert_allclose(found, np.linalg.solve(A, right), rtol=1e-9, atol=1e-10)
+
+
+@pytest.mark.parametrize("wrong", [0, 20, 49])
+def test_the_first_minor_without_a_factor_is_named(small_panels, wrong):
+    A = np.eye(50)
+    A[wrong, wrong] = -1.0
+    assert blocked.factor_in_place(torch.from_numpy(A)) == wrong + 1

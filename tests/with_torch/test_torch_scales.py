@@ -116,6 +116,28 @@ def test_answers_on_a_rounded_matrix_are_those_of_the_exact_one(on_cpu):
     assert max(v for which, v in seen if which == 1) > 2e-3  # what rounding alone leaves
 
 
+def test_gradients_are_computed_anew_only_where_rounding_could_be_seen(on_cpu, monkeypatch):
+    exact, calls, costs = pairs(2.0, np.float64), [], (10.0, 100.0, 1e3)
+    K, times = exact.dense(), exact.times
+    rough = torch.from_numpy((K + 1e-6 * rng.standard_normal(K.shape)).astype(np.float32))
+    rough = (rough + rough.T) / 2
+    given = two_folds(costs)
+    monkeypatch.setattr(exact, "times", lambda right: calls.append(right.shape[1]) or times(right))
+    computed = []
+    for unseen in (confirmation._UNSEEN, 1e30):  # as it is, and as if all could be seen
+        calls.clear()
+        monkeypatch.setattr(confirmation, "_UNSEEN", unseen)
+        (found,) = grids.solve_grids([Block(rough, given, exact)], 1e-3, 10**6, None, CPU)
+        computed.append(sum(calls))
+        for one, answer in zip(given, found, strict=True):
+            rows, box = one.box.rows, one.box
+            assert (answer.violation <= 1e-3).all()
+            for b, C in zip(answer.b, costs, strict=True):
+                F = box.gradient - K[np.ix_(rows, rows)] @ b
+                assert F[b < C * box.upper].max() - F[b > C * box.lower].min() <= 1.4e-3
+    assert 0 < computed[0] < computed[1]
+
+
 def test_paths_that_do_not_fit_at_once_take_turns(on_cpu, monkeypatch):
     given, calls = two_folds((0.1, 1.0)), []
     solve = grids._solve

@@ -1,5 +1,11 @@
 """Rows that are whole numbers of a unit: distances to the last digit, by 8-bit products."""
 
+import ast
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -141,6 +147,117 @@ def test_matrices_are_those_of_float64(name, kernel, cores, monkeypatch):
         np.testing.assert_allclose(K, wanted, atol=7e-8)  # the rounding of what is stored
     np.testing.assert_array_equal(K, K.T)
     assert (np.diagonal(K) == 1.0).all() and K[3, 7] == 1.0
+
+
+@pytest.fixture
+def one_kernel(monkeypatch):
+    """Tiles so small that a few dozen rows have several squares of them."""
+    eight_bits = pytest.importorskip("mercer.backends.torch.fusing.eight_bits")
+    monkeypatch.setattr(eight_bits, "_SIDE", 16)
+    monkeypatch.setattr(eight_bits, "_TOGETHER", 2)
+    return eight_bits
+
+
+@pytest.mark.parametrize("n", [1, 16, 17, 32, 33, 41, 70, 96, 129])
+def test_one_kernel_writes_both_halves(n, one_kernel):
+    """Odd and even numbers of squares of tiles, the last of them filled in part."""
+    pixels = rng.integers(0, 256, (n, 300))
+    pixels[0, 0], pixels[0, 1] = 0, 255
+    whole = whole_numbers.whole_numbers(torch.from_numpy(pixels / 255.0))
+    K = torch.full((n, n + 3), np.nan)[:, :n]  # rows that are not side by side
+    factor, summand = -0.037 * whole.unit**2, 0.25
+    assert one_kernel.fill_exponential(K, whole.k, whole.squares, factor, summand)
+    distances = np.square(pixels[:, None] - pixels).sum(axis=2)  # of int64
+    wanted = np.exp(-0.037 * (distances / 255.0**2) + 0.25)
+    np.testing.assert_array_max_ulp(K.numpy(), wanted.astype(np.float32), maxulp=1)
+    np.testing.assert_array_equal(K, K.T)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_matrices_by_one_kernel_are_those_of_blocks(name, cores, one_kernel):
+    X, unit = TABLES[name]
+    kernel = Gaussian(5.0 * 255 * unit) if name == "large" else Gaussian(5.0)
+    by_blocks = matrix(kernel, X)
+    cores.clear()
+    pairs = TorchPairs(kernel.expression(), X, None, np.float32, Device("cpu"), fused=True)
+    np.testing.assert_array_equal(pairs.dense(), by_blocks)
+    assert not cores
+
+
+ERRORS = {
+    "OutOfResources": (2, 1, "shared memory"),
+    "CompilationError": ("x", ast.parse("x").body[0], "no such product"),
+}
+
+
+@pytest.mark.parametrize("error", ERRORS)
+def test_a_card_without_room_for_tiles_takes_blocks(cores, one_kernel, monkeypatch, error):
+    X, _ = TABLES["over 255"]
+    wanted = matrix(Gaussian(5.0), X)
+
+    def refuse(text):
+        raise getattr(one_kernel, error)(*ERRORS[error])
+
+    monkeypatch.setattr(one_kernel, "compiled", refuse)
+    pairs = TorchPairs(Gaussian(5.0).expression(), X, None, np.float32, Device("cpu"), fused=True)
+    np.testing.assert_array_equal(pairs.dense(), wanted)
+
+
+def test_other_formulas_take_blocks(cores, one_kernel):
+    X, _ = TABLES["over 255"]
+    kernel = Gaussian(5.0) + Gaussian(2.0)
+    pairs = TorchPairs(kernel.expression(), X, None, np.float32, Device("cpu"), fused=True)
+    np.testing.assert_allclose(pairs.dense(), kernel(X), atol=2e-7)
+    assert cores
+
+
+COMPILE = """
+import subprocess, sys
+from triton import compile
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+from mercer.backends.torch.fusing import eight_bits
+from mercer.backends.torch.fusing.launch import compiled
+
+kinds = {"X": "*i8", "LENGTHS": "*i32", "FACTOR": "*fp64", "SUMMAND": "*fp64", "OUT": "*fp32"}
+fixed = {
+    "SIDE": eight_bits._SIDE, "DEPTH": eight_bits.DEPTH, "TOGETHER": eight_bits._TOGETHER
+}
+kernel = compiled(eight_bits._EXPONENTIAL)
+names = kernel.arg_names
+types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}
+even = [k for k, name in enumerate(names) if name in kinds or name in ("depth", "apart")]
+source = ASTSource(
+    kernel,
+    types,
+    {(names.index(k),): value for k, value in fixed.items()},
+    {(k,): [["tt.divisibility", 16]] for k in even},
+)
+options = {"num_warps": eight_bits._WARPS, "num_stages": eight_bits._STAGES}
+made = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
+with open(sys.argv[1], "wb") as file:
+    file.write(made.asm["cubin"])
+told = subprocess.run([sys.argv[2], "-res-usage", sys.argv[1]], capture_output=True, text=True)
+print("wgmma.mma_async.sync.aligned.m64n64k32.s32.s8.s8" in made.asm["ptx"])
+print(made.metadata.shared, *told.stdout.splitlines()[-1].split())
+"""
+
+
+def test_the_kernel_fits_a_card_and_spills_nothing(tmp_path):
+    """Compiled for sm_90, which needs no card: 8-bit products of tensor cores, no spills."""
+    triton = pytest.importorskip("triton")
+    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
+    if not tool.exists():
+        pytest.skip("this Triton brings no cuobjdump")
+    command = [sys.executable, "-W", "ignore", "-c", COMPILE, str(tmp_path / "kernel"), str(tool)]
+    plain = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
+    told = subprocess.run(command, env=plain, capture_output=True, text=True, check=True).stdout
+    products, line = told.splitlines()
+    shared, *usage = line.split()
+    found = dict(part.split(":") for part in usage if ":" in part)
+    assert products == "True"
+    assert int(shared) <= 227 << 10
+    assert found["STACK"] == found["LOCAL"] == "0"
 
 
 def test_only_distances_of_many_features_in_float32_are_made_so(cores):

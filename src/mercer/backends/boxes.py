@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -47,6 +48,28 @@ class Box:
     shift: Array | None = None
     group: Array | None = None
     rows: Array | None = None
+
+
+class Form(NamedTuple):
+    """What box programmes are like, known before they are written.
+
+    Attributes
+    ----------
+    largest : int
+        Variables of the largest.
+    number : int
+        How many there are.
+    sums : int
+        Groups of variables of each.
+    tube, shifted : bool
+        Whether they have an epsilon, and something on the diagonal.
+    """
+
+    largest: int
+    number: int = 1
+    sums: int = 1
+    tube: bool = False
+    shifted: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -155,7 +178,7 @@ def with_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
     room = np.where(np.isfinite(room), room, missing)
     if room.sum() == 0:
         return point
-    return np.asarray(point + room * min(1.0, missing / float(room.sum())))
+    return point + room * min(1.0, missing / float(room.sum()))
 
 
 def multiplier(rising: Array, falling: Array) -> float:

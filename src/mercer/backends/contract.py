@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
-from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, Form
 from mercer.backends.landmark_rows import BoundRows
 from mercer.backends.lapack import solved_with_determinant
 from mercer.backends.long_arrays import Operator
@@ -283,7 +283,15 @@ class Features(ABC):
 
     @abstractmethod
     def rmatvec(self, x: Array) -> Array:
-        """Return F'x."""
+        """Return F'x; x may lie where `placed` puts it."""
+
+    def placed(self, x: Any) -> Any:
+        """Return a vector of one number for each row where the work with it is done."""
+        return to_host(x)
+
+    def values(self, w: Array) -> Any:
+        """Return F w there."""
+        return self.matvec(w)
 
     @abstractmethod
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
@@ -364,6 +372,18 @@ class Backend(ABC):
         """Return whether a matrix of so many bytes is soon made, and has room, off the processor.
 
         On a card entries cost so little that all of them are stored before anyone looks at some.
+        """
+        return False
+
+    def expect_boxes(self, form: Form) -> bool:
+        """Return whether something is made ready for box programmes, beside what comes before them.
+
+        They will be on a float32 matrix.
+
+        Parameters
+        ----------
+        form : Form
+            What they will be like.
         """
         return False
 

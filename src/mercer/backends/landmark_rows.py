@@ -26,7 +26,10 @@ class LandmarkRows(ABC):
 
     @abstractmethod
     def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
-        """Return F'S (y + level - F W), the sums of S (y + level - F W), and F's, in float64."""
+        """Return F'S (y + level - F W), the sums of S (y + level - F W), and F's, in float64.
+
+        Of rows that are stored to 40 bits, or in full.
+        """
 
     @abstractmethod
     def factor(self, index: Array, share: Array, lone: float, penalty: float) -> Factor:

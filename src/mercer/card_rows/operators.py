@@ -8,11 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from mercer.card_rows.arrays import CardArray
+
 Kind = TypeVar("Kind", bound=type)
 
 
 def is_matrix(value: Any) -> bool:
-    """Return whether a value is numbers of float64, a vector or a matrix, on the host."""
+    """Return whether a value is numbers of float64: a vector, or a matrix on the host."""
+    if isinstance(value, CardArray):
+        return True
     return isinstance(value, np.ndarray) and value.ndim in (1, 2) and value.dtype == np.float64
 
 

@@ -16,6 +16,7 @@ from weakref import ref
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows.arrays import LONG, CardArray
 from mercer.card_rows.operators import host_of, is_matrix, with_operators
 from mercer.card_rows.transport import bring_numbers, there_or_here, torch_library
 from mercer.card_rows.transpose import TransposedRows
@@ -108,6 +109,11 @@ class CardRows:
         """Return some rows where all of them are known on the host."""
         if self._host is not None:
             return _rows_of(self._host, numbers)
+        if len(self._brought) == 1 and len(numbers):
+            part, rows = self._brought[0]
+            place = np.full(len(self), -1)
+            place[part] = np.arange(len(part))
+            return None if (place[numbers] < 0).any() else _rows_of(rows, place[numbers])
         place, owner = np.full((2, len(self)), -1)
         for k, (part, _) in enumerate(self._brought):
             place[part], owner[part] = np.arange(len(part)), k
@@ -135,6 +141,11 @@ class CardRows:
         if isinstance(where[0], int | np.integer):  # of one row the numbers
             row = np.asarray(self.tensor[int(where[0])].cpu().numpy())
             return row[where[1:]] if len(where) > 1 else row
+        if isinstance(index, CardArray):
+            return there_or_here(
+                lambda: CardRows(self.tensor[index.tensor]),
+                lambda: self.on_host()[index.on_host()],
+            )
         several = len(where) > 2 or sum(isinstance(part, np.ndarray) for part in where) > 1
         if all(map(_is_many, where)) and not several:  # two arrays would meet entry by entry
             return there_or_here(lambda: self._taken(where), lambda: self.on_host()[index])
@@ -214,6 +225,12 @@ class CardRows:
             torch_library().cat(found) if found else self.tensor.to(right.dtype) @ right
         )
 
+    def image(self, W: Array) -> Any:
+        """Return the rows times W (d,) or (d, k), in float64; of many rows it stays on the card."""
+        if len(self) < LONG or self.tensor.dtype != torch_library().float64:
+            return self @ W
+        return CardArray(self.tensor @ self.sent(W))
+
     def squared_lengths(self) -> Array:
         """Return the squared length of each row, in float64."""
         torch = torch_library()
@@ -230,8 +247,9 @@ class CardRows:
     def sent(self, array: Any) -> Any:
         """Return numbers of the host in float64 on the card; those that are there as they are."""
         torch = torch_library()
-        if isinstance(array, torch.Tensor):
-            return array.to(torch.float64)
+        if isinstance(array, torch.Tensor | CardArray):
+            there = array if isinstance(array, torch.Tensor) else array.tensor
+            return there.to(torch.float64)
         from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
 
         there = torch.from_numpy(np.array(array, dtype=np.float64, order="C"))
@@ -285,12 +303,17 @@ class CardRows:
             lambda: (self.on_host() * direction).sum(axis=1),
         )
 
-    def order_along(self, direction: Array) -> Any:
-        """Return the order of rows by x'direction; None if two rows have the same, or no room."""
+    def order_along(self, direction: Array, labels: Array) -> Any:
+        """Return the order of rows by label, then by x'direction.
+
+        None if two rows have both in common, or where there is no room.
+        """
 
         def order() -> Array | None:
             keys = torch_library().nan_to_num(self._keys(direction)).sort()
-            return None if bool((keys.values.diff() == 0).any()) else bring_numbers(keys.indices)
+            there = CardArray.beside(self.tensor, labels).tensor[keys.indices].sort(stable=True)
+            repeated = (keys.values[there.indices].diff() == 0) & (there.values.diff() == 0)
+            return None if bool(repeated.any()) else bring_numbers(keys.indices[there.indices])
 
         return there_or_here(order, lambda: None)
 
@@ -323,8 +346,12 @@ def _rows_of(array: Array, numbers: Array) -> Array:
     """Copy some rows, by all cores where torch can: support vectors are megabytes."""
     if not (array.flags.c_contiguous and array.flags.writeable):
         return np.asarray(array[numbers])
-    there, index = map(torch_library().from_numpy, (array, numbers))
-    return np.asarray(there.index_select(0, index).numpy())
+    torch = torch_library()
+    # memory of NumPy's, which asks for large pages: they are given hundreds of times as fast
+    found = np.empty((len(numbers), *array.shape[1:]), dtype=array.dtype)
+    there, index, out = map(torch.from_numpy, (array, numbers, found))
+    torch.index_select(there, 0, index, out=out)
+    return found
 
 
 def _is_many(index: Any) -> bool:

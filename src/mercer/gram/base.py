@@ -97,6 +97,11 @@ class Gram(ABC):
     csr: Any = None
 
     @property
+    def at_hand(self) -> Any:
+        """F where it lies, if it is written out already; None else: nobody writes it for this."""
+        return self.placed
+
+    @property
     def rank(self) -> int:
         """Bound the rank of K: by the number of features, or else of rows."""
         return self.shape[0]
@@ -235,6 +240,20 @@ def columns_of(V: Array) -> Array:
     """See a vector as one column, in float64."""
     V = np.asarray(V, dtype=np.float64)
     return V[:, None] if V.ndim == 1 else V
+
+
+def nonzero_rows(coef: Array) -> Array:
+    """Return which rows, in order, have an entry that is not zero.
+
+    Examples
+    --------
+    >>> nonzero_rows(np.array([[0.0, 2.0], [0.0, 0.0], [1.0, 1.0]]))
+    array([0, 2])
+    """
+    if coef.ndim == 1:
+        return np.flatnonzero(coef)
+    rows = np.flatnonzero(coef) // max(1, coef.shape[1])  # `any` of short rows takes longer
+    return np.asarray(rows[np.append(True, rows[1:] != rows[:-1])] if len(rows) else rows)
 
 
 # --- a function of the kernel's space, by coefficients of points or by weights of features -------

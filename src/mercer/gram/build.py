@@ -10,6 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
+from mercer.backends.boxes import Form
 from mercer.deadline import check
 from mercer.expression import Expression, bind_columns
 from mercer.gram.base import Gram
@@ -66,6 +67,7 @@ def make_gram(
     dtype: Any = np.float64,
     copies: int = 1,
     cost: float = 0.0,
+    form: Form | None = None,
     remedy: str = _PRODUCTS,
     numbers: Array | None = None,
 ) -> Gram:
@@ -90,6 +92,8 @@ def make_gram(
         box programmes, how many variables each row has.
     cost : float
         For box programmes: the largest bound of a coefficient.
+    form : Form, optional
+        What box programmes will be like, where that is known.
     remedy : str
         What a refusal names first, of the choices that the machine has.
     numbers : (n,) int array, optional
@@ -118,7 +122,7 @@ def make_gram(
         require_memory(needed, "work with a precomputed matrix", "Use fewer rows.")
         return PrecomputedGram(X, rows)
     X = X if rows is None else gathered(X, rows)
-    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, remedy)
+    gram = _choose(kernel, X, need, names, np.dtype(dtype), copies, cost, form, remedy)
     refuse_overflow(gram, kernel, numbers if rows is None else rows)
     return gram
 
@@ -174,6 +178,7 @@ def _choose(
     dtype: Any,
     copies: int,
     cost: float,
+    form: Form | None,
     remedy: str,
 ) -> Gram:
     expression = bind_columns(kernel.expression(), names)
@@ -197,12 +202,19 @@ def _choose(
     if need is Need.SAMPLE:
         return LazyGram(source)
     if kept or (fits and not (need is Need.BOX and _looks_first(source))):
-        return DenseGram(source)
+        return _stored_for(form, source)
     if need is Need.ROWS:
         return CachedGram(source, memory_budget() // 2)
     if need is Need.PRODUCTS or need is Need.BOX:
         return LazyGram(source)
     raise MemoryBudgetError(_refusal(source.n, needed, memory_budget(), remedy))
+
+
+def _stored_for(form: Form | None, source: Source) -> DenseGram:
+    """Store K, while what programmes need is made ready."""
+    if form is not None and source.dtype == np.float32:
+        choose_backend().expect_boxes(form)
+    return DenseGram(source)
 
 
 def _looks_first(source: Source) -> bool:

@@ -101,27 +101,51 @@ def exact_rows_of_several(asked: Sequence[tuple[Gram, Array, Array]]) -> list[Ar
         The rows of each product.
     """
     parts = [gram.unwrapped() for gram, _, _ in asked]
-    places, sums = [], []
+    n, places, sums = parts[0].base.shape[0], [], []
     for part, (_, rows, coef) in zip(parts, asked, strict=True):
-        index = np.arange(len(coef)) if part.index is None else part.index
         used = np.flatnonzero(coef)
-        points, where = np.unique(index[used], return_inverse=True)
-        places.append(index[rows])
-        sums.append((points, np.bincount(where, coef[used], len(points))))
-    every = np.unique(np.concatenate(places)), np.unique(np.concatenate([p for p, _ in sums]))
-    if len(every[0]) * len(every[1]) > _TOGETHER:
+        points = used if part.index is None else part.index[used]
+        places.append(rows if part.index is None else part.index[rows])
+        sums.append((points, coef[used]))
+    left, columns = _Numbered(places, n), _Numbered([points for points, _ in sums], n)
+    if len(left.points) * len(columns.points) > _TOGETHER:
         return [exact_rows(*one) for one in asked]
-    right = np.zeros((len(every[1]), len(asked)))
-    for k, (points, total) in enumerate(sums):
-        right[np.searchsorted(every[1], points), k] = total
-    found = exact_sums(parts[0].base, *every, right)
+    right = np.zeros((len(columns.points), len(asked)))
+    for k, (points, coef) in enumerate(sums):
+        # points may be there twice: those above and below a tube add up
+        right[:, k] = np.bincount(columns.place[points], coef, len(right))
+    found = exact_sums(parts[0].base, left.points, columns.points, right)
     shifted = [
         0.0 if part.shift is None else part.shift[rows] * coef[rows]
         for part, (_, rows, coef) in zip(parts, asked, strict=True)
     ]
-    return [
-        found[np.searchsorted(every[0], place), k] + shifted[k] for k, place in enumerate(places)
-    ]
+    return [found[left.place[place], k] + shifted[k] for k, place in enumerate(places)]
+
+
+class _Numbered:
+    """Points of several lists, each once and in order.
+
+    Parameters
+    ----------
+    lists : sequence of int arrays
+        Points.
+    n : int
+        How many there are.
+
+    Attributes
+    ----------
+    points : int array
+        Those that are in a list.
+    place : (n,) int array
+        Where each of them is there.
+    """
+
+    def __init__(self, lists: Sequence[Array], n: int) -> None:
+        there = np.zeros(n, dtype=bool)
+        for points in lists:
+            there[points] = True
+        self.points = np.flatnonzero(there)
+        self.place = np.cumsum(there) - 1
 
 
 def exact_block(gram: Gram, index: Array) -> Array:

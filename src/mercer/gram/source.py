@@ -14,7 +14,7 @@ from mercer.backends import Pairs, choose_backend
 from mercer.backends.long_arrays import Operator
 from mercer.backends.stored import Factor, StoredMatrix
 from mercer.expression import Constant, Dot, Expression, Mapped, walk
-from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.base import Cross, Expansion, Gram, columns_of, nonzero_rows
 from mercer.points import as_points, is_objects, is_sparse, row_count, take, to_host
 from mercer.resources import require_memory
 from mercer.row_chunks import in_pieces
@@ -67,10 +67,10 @@ class Source:
         """Bind new points against the training points."""
         return PairsCross(choose_backend().pairs(self.expression, Z, self.X, self.dtype))
 
-    def expand(self, coef: Array) -> Expansion:
+    def expand(self, coef: Array) -> KernelExpansion:
         """Keep only the points with a coefficient: a support vector machine keeps few."""
         coef = columns_of(coef)
-        kept = np.flatnonzero(np.any(coef != 0, axis=1))
+        kept = nonzero_rows(coef)
         offset = np.zeros(coef.shape[1])
         points = to_host(take(self.X, kept))  # a fitted machine may answer anywhere
         return KernelExpansion(self.expression, points, coef[kept], offset)
@@ -192,6 +192,10 @@ class KernelExpansion(Expansion):
             return pairs.matmul(self.coef) + self.offset
 
         return in_pieces(values, Z, bound.width) if bound.width else values(Z)
+
+    def only(self, some: slice) -> KernelExpansion:
+        """Return the sums over some of the points; no row of numbers is copied."""
+        return replace(self, points=take(self.points, some), coef=self.coef[some])
 
     def plus(self, offset: Array) -> KernelExpansion:
         """Add to the constant."""

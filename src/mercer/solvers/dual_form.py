@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.lapack import interruptible
+from mercer.card_rows import CardRows
 from mercer.deadline import is_over
 from mercer.points import is_sparse
 from mercer.solvers.weighted_gram import weighted_gram
@@ -121,7 +122,9 @@ class _Design:
         return np.asarray(target - self._transposed(coef))
 
     def _image(self, c: Array) -> Array:
-        return np.asarray(self._F @ c[:-1] + c[-1]) if self._bias else np.asarray(self._F @ c)
+        own = c[:-1] if self._bias else c
+        image = self._F.image(own) if isinstance(self._F, CardRows) else np.asarray(self._F @ own)
+        return image + c[-1] if self._bias else image
 
     def _decomposed(self, s: Array) -> tuple[Array, Array, Array]:
         """Return axes and inverse sizes of Z'SZ with columns of length one, and their lengths."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.card_rows import CardRows
 from mercer.points import is_sparse, to_dense
 
 
@@ -30,8 +31,8 @@ def weighted_gram(F: Any, h: Array) -> Array:
     """
     if is_sparse(F):
         return to_dense(F.T @ F.multiply(h[:, None]).tocsr())
-    if not (h >= 0).all():  # roots of weights are taken below; not a number is passed on here
+    # where no card multiplies, roots of weights are taken below; not a number is passed on here
+    if not isinstance(F, CardRows) and not (h >= 0).all():
         return np.asarray(F.T @ (h[:, None] * F))
-    n, width = F.shape
-    alone = np.full(n, -1, dtype=np.int8)
-    return choose_backend().features(F, None).gram(h, np.zeros(width), alone, 0)
+    alone = np.full_like(h, -1, dtype=np.int8)
+    return choose_backend().features(F, None).gram(h, np.zeros(F.shape[1]), alone, 0)

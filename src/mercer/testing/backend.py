@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -28,6 +28,7 @@ from mercer.testing.partition import check_partitions
 _TOLERANCE = {np.dtype(np.float32): 3e-6, np.dtype(np.float64): 1e-13}
 # rows around the edges of blocks that implementations like to use
 _SIZES = (0, 1, 7, 191, 192, 193, 400)
+_COLUMNS = (1, 3, 5, 16, 50)  # of what is multiplied
 _FEATURES = 12  # of rows that check single nodes
 
 
@@ -63,15 +64,20 @@ def check_backend(name: str) -> dict[str, float]:
     return judge.shares()
 
 
-def backend_checks(judge: Judge) -> list[tuple[str, Callable[[], None]]]:
+def backend_checks(
+    judge: Judge, columns: Sequence[int] = _COLUMNS
+) -> list[tuple[str, Callable[[], None]]]:
     """Return all checks with their names; each may run alone, and in a process of its own.
 
     Parameters
     ----------
     judge : Judge
         Holds the backend, and keeps the worst errors.
+    columns : sequence of int
+        What nodes are multiplied by, beside a vector: for some backends each width is a program of
+        its own, which takes a second to compile.
     """
-    nodes = [(f"node {e}", partial(_check_node, judge, e)) for e in expressions(_FEATURES)]
+    nodes = [(f"node {e}", partial(_check_node, judge, e, columns)) for e in expressions(_FEATURES)]
     verbs = (
         check_factorisations,
         check_box_programmes,
@@ -92,14 +98,14 @@ def backend_checks(judge: Judge) -> list[tuple[str, Callable[[], None]]]:
 # --- checks of kernel matrices ------------------------------------------------------------------
 
 
-def _check_node(judge: Judge, expression: Expression) -> None:
+def _check_node(judge: Judge, expression: Expression, columns: Sequence[int]) -> None:
     rng = np.random.default_rng(0)
     X, Y = rng.random((61, _FEATURES)), rng.random((215, _FEATURES))
     X[3] = 0.0
     for dtype in _TOLERANCE:
-        _check_pairs(judge, expression, X, None, dtype)
-        _check_pairs(judge, expression, X, Y, dtype)
-        _check_pairs(judge, expression, _sparse(X), _sparse(Y), dtype)
+        _check_pairs(judge, expression, X, None, dtype, columns=columns)
+        _check_pairs(judge, expression, X, Y, dtype, columns=columns)
+        _check_pairs(judge, expression, _sparse(X), _sparse(Y), dtype, columns=columns)
 
 
 def _check_kinds_of_rows(judge: Judge) -> None:
@@ -166,6 +172,7 @@ def _check_pairs(
     Y: Points | None,
     dtype: Any,
     slack: float = 1.0,
+    columns: Sequence[int] = _COLUMNS,
 ) -> None:
     """Compare all verbs of bound pairs with the matrix of the reference."""
     backend, kind = judge.backend, np.dtype(dtype)
@@ -186,7 +193,7 @@ def _check_pairs(
         judge.close(f"diagonal {kind}", diagonal, np.diagonal(K), atol, label)
     for index in _indices(len(K)):
         judge.close(f"rows {kind}", pairs.rows(index), K[index], atol, label)
-    for V in _vectors(K.shape[1]):
+    for V in _vectors(K.shape[1], columns):
         product = pairs.matmul(V)
         assert product.dtype == np.float64, label
         size = max(1.0, float(np.abs(V).sum(axis=0).max(initial=0.0)))
@@ -202,10 +209,10 @@ def _indices(n: int) -> Iterator[Any]:
         yield np.array([n // 2, 0, n // 2, -1])
 
 
-def _vectors(m: int) -> Iterator[Array]:
+def _vectors(m: int, columns: Sequence[int]) -> Iterator[Array]:
     rng = np.random.default_rng(7)
     yield rng.standard_normal(m)
-    for k in (1, 3, 5, 16, 50):
+    for k in columns:
         yield rng.standard_normal((m, k))
 
 

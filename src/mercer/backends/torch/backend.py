@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, Form
 from mercer.backends.contract import (
     Backend,
     Band,
@@ -25,7 +25,9 @@ from mercer.backends.lowering.diagonal import diagonal
 from mercer.backends.lowering.lower import lower
 from mercer.backends.perceptron_state import LinearFunctions, PassCounts
 from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import LEAST, can_descend, is_compiled, solve_boxes
+from mercer.backends.torch.boxes.descents import LEAST, can_descend, solve_boxes
+from mercer.backends.torch.boxes.rounds import begin_kernels
+from mercer.backends.torch.cuda_texts.compiling import is_compiled
 from mercer.backends.torch.device import choose_devices
 from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
 from mercer.backends.torch.factors.packed import PackedFactor
@@ -142,6 +144,14 @@ class Torch(Backend):
     def keeps(self, size: float) -> bool:
         """Ask the card."""
         return self.device.is_card and self.device.has_room(size)
+
+    def expect_boxes(self, form: Form) -> bool:
+        """Begin to compile what moves them, where a card will."""
+        card = torch.device(self.device.name)
+        descends = self.descends_on_several(form.largest, np.float32) and card.type == "cuda"
+        if descends:
+            begin_kernels(card, form)
+        return descends
 
     def descends_on_several(self, variables: int, dtype: Any) -> bool:
         """Descend on a card, unless programmes are so small that the host is done first."""

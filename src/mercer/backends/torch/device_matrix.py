@@ -30,6 +30,7 @@ from mercer.backends.torch.device import (
     to_host,
 )
 from mercer.backends.torch.device_arrays import DeviceArrays
+from mercer.backends.torch.factors.blocked import factor_in_place, is_blocked, solved
 from mercer.resources import MemoryBudgetError, format_bytes
 
 Tensor: TypeAlias = torch.Tensor
@@ -121,7 +122,7 @@ class DeviceMatrix(StoredMatrix):
         less: tuple[Array, Array | None] | None = None,
     ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
-        require_room(self._device, len(self.tensor))
+        require_room(self._device, len(self.tensor), 1 if is_blocked(len(self.tensor)) else 2)
         A = self.tensor.to(torch.float64, copy=True)
         if scale is not None and not (scale == 1.0).all():
             s = self._device.put(scale, np.float64)
@@ -133,7 +134,7 @@ class DeviceMatrix(StoredMatrix):
             A.addmm_(U, E.T, alpha=-1.0)
             if less[1] is not None:
                 A.addmm_(E, U.T, alpha=-1.0)
-        L, info = factored(A, self._device)
+        L, info = factored(A, overwrite=True)
         return None if info else DeviceFactor(L, self._device)
 
     def box_qps(
@@ -258,11 +259,11 @@ class DeviceFactor(Factor):
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
         columns = self.device.put(right.reshape(len(right), -1), np.float64)
-        return to_host(torch.cholesky_solve(columns, self.tensor)).reshape(right.shape)
+        return to_host(solved(self.tensor, columns)).reshape(right.shape)
 
     def solve_there(self, right: Any) -> Any:
         """Solve for a tensor."""
-        return torch.cholesky_solve(right, self.tensor)
+        return solved(self.tensor, right)
 
     def half_there(self, right: Any) -> Any:
         """Solve with one triangle for a tensor."""
@@ -313,8 +314,14 @@ class DeviceFactor(Factor):
             yield part, columns
 
 
-def factored(A: Tensor, device: Device) -> tuple[Tensor, int]:
-    """Return the factor of a float64 tensor, and 0 or the order of the first minor without one."""
+def factored(A: Tensor, overwrite: bool = False) -> tuple[Tensor, int]:
+    """Return the factor of a float64 tensor, and 0 or the order of the first minor without one.
+
+    A large one is written over A where that is allowed.
+    """
+    if is_blocked(len(A)):
+        L = A if overwrite else A.clone()
+        return L, factor_in_place(L)
 
     def factor(_: Array) -> tuple[Tensor, int]:
         L, info = torch.linalg.cholesky_ex(A)

@@ -20,7 +20,7 @@ from mercer.backends.contract import (
 )
 from mercer.backends.reference.partition import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.card_rows import CardRows
+from mercer.card_rows import LONG, CardArray, CardRows
 from mercer.points import to_host as in_memory
 from mercer.resources import MemoryBudgetError
 
@@ -49,11 +49,12 @@ class TorchFeatures(Features):
     ) -> None:
         self.shape = (len(F) if index is None else len(index), F.shape[1])
         self._F, self._index, self._device, self._host = F, index, device, host
+        self._stays = isinstance(F, CardRows) and self.shape[0] >= LONG
         self._there: Tensor | None = None
         self._numbers: Tensor | None = None  # of rows among those that are there
         if isinstance(F, CardRows):
             self._there = F.tensor
-            self._numbers = None if index is None else device.put(index, np.int64)
+            self._numbers = None if index is None else self._sent(index, np.int64)
         elif device.has_room(8.0 * self.shape[0] * self.shape[1]):
             self._there = device.put(F if index is None else F[index], np.float64)
 
@@ -63,13 +64,26 @@ class TorchFeatures(Features):
 
     def rmatvec(self, x: Array) -> Array:
         """Multiply on the device."""
-        return to_host(self._pulled(self._device.put(x, np.float64)))
+        return to_host(self._pulled(self._sent(x)))
+
+    def placed(self, x: Any) -> Any:
+        """Put it beside features that lie there, unless so few numbers are the host's."""
+        return CardArray.beside(self._there, x) if self._stays else in_memory(x)
+
+    def values(self, w: Array) -> Any:
+        """Multiply on the device; many values stay there."""
+        found = self._multiplied(self._device.put(w, np.float64))
+        return CardArray(found) if self._stays else to_host(found)
+
+    def _sent(self, x: Any, dtype: Any = np.float64) -> Tensor:
+        """Return a vector there."""
+        return x.tensor if isinstance(x, CardArray) else self._device.put(x, dtype)
 
     def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
         """Add up blocks."""
-        w, c = self._device.put(weights, np.float64), self._device.put(centre, np.float64)
+        w, c = self._sent(weights), self._device.put(centre, np.float64)
         every = torch.arange(groups, device=self._device.name)
-        member = (self._device.put(group)[:, None] == every).to(torch.float64)
+        member = (self._sent(group, group.dtype)[:, None] == every).to(torch.float64)
 
         def add_up(entries: int) -> Array:
             out = w.new_zeros((self.shape[1] + groups,) * 2)
@@ -104,12 +118,16 @@ class TorchFeatures(Features):
 
     def _gathered(self, right: Tensor) -> Array:
         """Return F right."""
+        return to_host(self._multiplied(right))
 
-        def multiply(entries: int) -> Array:
+    def _multiplied(self, right: Tensor) -> Tensor:
+        """Return F right, on the device."""
+
+        def multiply(entries: int) -> Tensor:
             out = self._device.empty((self.shape[0], *right.shape[1:]), torch.float64)
             for part, block in self._blocks(entries):
                 out[part] = block @ right
-            return to_host(out)
+            return out
 
         return self._device.in_blocks(multiply, _BLOCK, self._written)
 

@@ -14,6 +14,7 @@ from mercer.backends.landmark_rows import BoundRows, LandmarkRows
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
 from mercer.backends.torch.device_matrix import DeviceFactor, product
+from mercer.backends.torch.exact.planes import Planes
 from mercer.backends.torch.factors.packed import PackedFactor, in_panels
 from mercer.backends.torch.factors.squares import Squares, squares
 from mercer.backends.torch.pairs import TorchPairs
@@ -26,6 +27,7 @@ _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as i
 _PULLED = 1 << 11  # the same for what a descent begins with, which its first residual cannot pass
 _PADDED, _ROW = 16, 1 << 14  # what rows are padded to, and the longest that a kernel holds
 _LOOKED_AT, _FAR = 1024, (2.0**-30, 2.0**30)  # rows, and what their largest entry may be
+_TRIPS = 6  # targets: for more of them, to evaluate rows once takes no longer than to read them
 _MATRICES = 3  # of a block of rows: as it is, as features, and weighed
 
 
@@ -65,7 +67,15 @@ class DeviceRows(BoundRows):
     def quick(self) -> TorchPairs | StoredRows:
         """Rows in float32: stored where the card has room, or evaluated in each pass."""
         pairs = self.exact.rounded()
+        if self.planes is not None:
+            K = self.planes.high[:, : self.planes.columns]
+            return StoredRows(K, self._fused and _can_be_read_once(K))
         return StoredRows.of(pairs, self.device, self._fused) or pairs
+
+    @cached_property
+    def planes(self) -> Planes | None:
+        """Rows to 40 bits, where the card has room and can make them soon."""
+        return Planes.of(self.exact.cores, self.device)
 
     @cached_property
     def back(self) -> TorchPairs | StoredRows:
@@ -150,7 +160,7 @@ class StoredRows:
             K = device.in_blocks(fill, f"rows at {m} landmarks")
         except (torch.cuda.OutOfMemoryError, MemoryBudgetError):
             return None
-        return cls(K, fused and 0 < m <= _ROW and _squares_are_numbers(K))
+        return cls(K, fused and _can_be_read_once(K))
 
     def transposed(self) -> StoredRows:
         """Return the same numbers, seen from the other side."""
@@ -185,6 +195,10 @@ class StoredRows:
         return found[0][:, None] * scale, found[1][None] * scale
 
 
+def _can_be_read_once(K: Tensor) -> bool:
+    return 0 < K.shape[1] <= _ROW and _squares_are_numbers(K)
+
+
 def _squares_are_numbers(K: Tensor) -> bool:
     """Return whether products of entries, and sums of these, are far from the ends of float32."""
     largest = float(K[:: max(1, len(K) // _LOOKED_AT)].abs().amax())
@@ -209,6 +223,13 @@ class DeviceLandmarkRows(LandmarkRows):
 
     def pull(self) -> tuple[Array, Array]:
         """Multiply once, targets and weights side by side."""
+        planes, s = self._rows.planes, self._s[:, 0]
+        if planes is not None and 0 < self._y.shape[1] <= _TRIPS:
+            both = [planes.pull(s, y.contiguous()) for y in self._y.T]
+            self.__dict__["_mass"] = both[0][1]
+            columns = [pulled for pulled, _ in both]
+            found = to_host(self._rows.half(torch.stack([*columns, self._mass], dim=1)))
+            return found[:, :-1], found[:, -1]
         right = torch.cat([self._s * self._y, self._s], dim=1)
         back = self._rows.back
         pulled = back.times(right, _PULLED) if isinstance(back, StoredRows) else back.times(right)
@@ -235,9 +256,25 @@ class DeviceLandmarkRows(LandmarkRows):
         rounded, scale = into_float32_range(self._s)
         return rounded[:, 0].contiguous(), scale
 
+    @cached_property
+    def _mass(self) -> Tensor:
+        """K's, of rows to 40 bits."""
+        assert self._rows.planes is not None
+        return self._rows.planes.pull(self._s[:, 0], self._s[:, 0])[1]
+
     def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
-        """Evaluate each block of rows once, in float64."""
+        """Read rows to 40 bits where they are stored, or evaluate them in float64."""
         targets = self._y + self._rows.device.put(level, np.float64)
+        planes = self._rows.planes
+        if planes is not None and 0 < targets.shape[1] <= _TRIPS:
+            trips = [
+                planes.round_trip(v.contiguous(), self._s[:, 0], y.contiguous())
+                for v, y in zip(self._turned(W).T, targets.T, strict=True)
+            ]
+            pulled = torch.stack([*(back for back, _ in trips), self._mass], dim=1)
+            found = to_host(self._rows.half(pulled))
+            sums = torch.stack([left.sum() for _, left in trips])
+            return found[:, :-1], to_host(sums), found[:, -1]
         sums = torch.zeros(targets.shape[1], dtype=torch.float64, device=targets.device)
         left = torch.empty_like(targets)
 
@@ -283,6 +320,9 @@ class DeviceLandmarkRows(LandmarkRows):
             return torch.zeros((rows.exact.shape[1], 1), dtype=torch.float64, device=s.device)
         if not len(index):
             return None
+        cores = rows.exact.cores
+        if cores is not None:
+            return cores.product(cores.columns(), cores.rows(index), s[:, None]) / s.sum()
         every = torch.zeros(rows.exact.shape[0], dtype=torch.float64, device=s.device)
         every.index_add_(0, rows.device.put(index), s)
         return rows.back.times(every[:, None]) / s.sum()

@@ -65,7 +65,7 @@ def kept_on_device(K: Array, device: Device) -> Tensor | None:
 def cholesky(A: Array, device: Device) -> int:
     """Factor A = L L' in place; see `Backend.cholesky`."""
     require_room(device, len(A))
-    L, info = factored(device.put(A), device)
+    L, info = factored(device.put(A), overwrite=device.is_card)
     if info == 0:
         for part in parts(len(A), max(1, (1 << 24) // max(1, len(A)))):
             rows = to_host(L[part, : part.stop])
@@ -78,7 +78,7 @@ def cholesky(A: Array, device: Device) -> int:
 def cholesky_factor(A: Array, device: Device) -> Factor | None:
     """Factor A = L L', L kept on the device; see `Backend.cholesky_factor`."""
     require_room(device, len(A))
-    L, info = factored(device.put(A), device)
+    L, info = factored(device.put(A), overwrite=device.is_card)
     return None if info else DeviceFactor(L, device)
 
 

@@ -141,3 +141,22 @@ def _columns(columns: Points, centred: bool, device: Device) -> tuple[Array | No
     if place is not None and stays and there.is_resident:
         place.keep(columns, (centred, device), (centre, there))
     return centre, there
+
+
+def plain_index(index: Index, n: int) -> Index:
+    """Return a slice of step 1, or row numbers counted from the front."""
+    if isinstance(index, slice):
+        begin, end, step = index.indices(n)
+        if step == 1:
+            return slice(begin, max(begin, end))
+        return np.arange(begin, end, step)
+    numbers = np.asarray(index)
+    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
+    return np.where(numbers < 0, numbers + n, numbers)
+
+
+def within(index: Index, part: slice) -> Index:
+    """Return some of the rows that a plain index names."""
+    if isinstance(index, slice):
+        return slice(index.start + part.start, index.start + part.stop)
+    return index[part]

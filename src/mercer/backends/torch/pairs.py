@@ -30,13 +30,20 @@ from mercer.backends.torch.device import (
 )
 from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.torch.exact.products import ExactPairs
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
-from mercer.backends.torch.operands import Operands, bind
+from mercer.backends.torch.operands import Operands, bind, plain_index, within
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
-from mercer.backends.torch.symmetric.filling import by_whole_numbers, fill
+from mercer.backends.torch.symmetric.filling import (
+    Evaluate,
+    by_whole_numbers,
+    fill,
+    fill_at_once,
+    whole_rows,
+)
 from mercer.backends.torch.symmetric.halves import product_by_halves
 from mercer.expression import Expression, SqDist
 from mercer.points import row_count
@@ -114,15 +121,22 @@ class TorchPairs(Pairs):
             torch.cuda.empty_cache()
             return None
 
+    @cached_property
+    def cores(self) -> ExactPairs | None:
+        """The same on float64 tensor cores; None where these do not serve."""
+        if not self._fuses or self._type is not torch.float64:
+            return None
+        return ExactPairs.of(self._program, self.leaves, self._device)
+
     def rows(self, index: Index) -> Array:
         """Evaluate the rows `index` against all columns."""
-        index = _plain_index(index, self.shape[0])
+        index = plain_index(index, self.shape[0])
         count = index.stop - index.start if isinstance(index, slice) else len(index)
         out = np.empty((count, self.shape[1]), dtype=self.dtype)
 
         def fill(entries: int) -> None:
             for part in parts(count, entries // max(1, self.shape[1])):
-                out[part] = to_host(self.block(_within(index, part), slice(0, self.shape[1])))
+                out[part] = to_host(self.block(within(index, part), slice(0, self.shape[1])))
 
         self._device.in_blocks(fill, f"a block of {self.shape[1]} columns of the kernel matrix")
         return out
@@ -177,17 +191,21 @@ class TorchPairs(Pairs):
         return K
 
     def _fill(self, K: Tensor) -> None:
-        operands, whole = (self._program, self.leaves, self._row_terms), None
+        whole = None
         if self._type is torch.float32:
-            whole = by_whole_numbers(*operands, self._device)
+            whole = whole_rows(self._program, self.leaves, self._device)
+        if whole is not None and fill_at_once(K, self._program, whole, self._fuses):
+            return
         fused = self._fused if whole is None else None
 
         def some_rows(part: slice, across: slice) -> Tensor:
             assert fused is not None
             return fused.rows(part)[:, across]
 
-        evaluate = whole or self.block
-        if fused is not None:
+        evaluate: Evaluate = self.block
+        if whole is not None:
+            evaluate = by_whole_numbers(self._program, whole, self._row_terms)
+        elif fused is not None:
             evaluate = some_rows if fused.deep is None else fused.deep.block
 
         def write(entries: int) -> None:
@@ -218,7 +236,8 @@ class TorchPairs(Pairs):
         def multiply(entries: int) -> Tensor:
             return self.product(right, entries) * scales
 
-        return self._device.in_blocks(multiply, f"a product with {right.shape[1]} columns")
+        what = f"a product with {right.shape[1]} columns"
+        return self._device.in_blocks(multiply, what, float(math.prod(self.shape)))
 
     def operator(self) -> Operator:
         """Multiply tensors, which stay on the device."""
@@ -229,6 +248,8 @@ class TorchPairs(Pairs):
         n, m = self.shape
 
         def add_up(entries: int) -> Tensor:
+            if self.cores is not None and self.cores.takes(right):
+                return self.cores.sweep(right, change, entries)
             total = torch.zeros(0)
             for done, part in enumerate(parts(n, entries // max(1, m))):
                 block, values = self._with_product(part, right)
@@ -278,7 +299,7 @@ class TorchPairs(Pairs):
     def transposed(self) -> TorchPairs:
         """Return K' of the same operands; not for what Python evaluates."""
         assert not self._externals
-        other = copy(self)
+        other = self._bare()
         other.shape, other._symmetric = (self.shape[1], self.shape[0]), False
         other.leaves = [Operands(leaf, y, x) for leaf, x, y in self.leaves]
         other._row_terms = [(w, u) for u, w in self._row_terms]
@@ -292,7 +313,7 @@ class TorchPairs(Pairs):
             return None
         rows = self._device.put(index, np.int64)
         across = None if columns is None else self._device.put(columns, np.int64)
-        other = copy(self)
+        other = self._bare()
         other.shape = (len(index), self.shape[1] if columns is None else len(columns))
         other._symmetric = False
         other.leaves = [
@@ -315,18 +336,23 @@ class TorchPairs(Pairs):
         there = part._evaluated()
         return None if there is None else DeviceMatrix(there, self._device)
 
+    def _bare(self) -> TorchPairs:
+        """Copy this without what depends on its operands and their type."""
+        other = copy(self)
+        for name in ("_fused", "cores", "_is_exponential"):
+            other.__dict__.pop(name, None)
+        return other
+
     def rounded(self) -> TorchPairs:
         """Return the same in float32, of the same operands."""
-        other = copy(self)
-        other.__dict__.pop("_fused", None)
+        other = self._bare()
         other.dtype, other._type = np.dtype(np.float32), torch.float32
         other._may_fuse = self._fuses
         return other
 
     def _in_float64(self) -> TorchPairs:
         """Return the same in float64, of the same operands."""
-        other = copy(self)
-        other.__dict__.pop("_fused", None)
+        other = self._bare()
         other.dtype, other._type, other._may_fuse = np.dtype(np.float64), torch.float64, False
         return other
 
@@ -335,6 +361,8 @@ class TorchPairs(Pairs):
         n, m = self.shape
         if self._fused is not None and right.shape[1]:
             return self._fused.product(right)
+        if self.cores is not None and self.cores.takes(right):
+            return self.cores.times(right, entries)
         width = min(max(1, m), _WIDTH)
         if self._symmetric and self._type is torch.float64:
             return product_by_halves(self.block, right, width, entries // width)
@@ -363,6 +391,8 @@ class TorchPairs(Pairs):
         whole = part.start == 0 and part.stop == self.shape[1]
         if whole and isinstance(index, slice) and self._fused is not None:
             return self._fused.rows(index)
+        if self.cores is not None:
+            return self.cores.entries(self.cores.rows(index), self.cores.columns(part))
         leaves = [
             compare(leaf, rows.block(index), columns.block(part))
             for leaf, rows, columns in self.leaves
@@ -372,21 +402,3 @@ class TorchPairs(Pairs):
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
         return run(self._program, Block(leaves, terms, externals, like), self._type)
-
-
-def _plain_index(index: Index, n: int) -> Index:
-    """Return a slice of step 1, or row numbers counted from the front."""
-    if isinstance(index, slice):
-        begin, end, step = index.indices(n)
-        if step == 1:
-            return slice(begin, max(begin, end))
-        return np.arange(begin, end, step)
-    numbers = np.asarray(index)
-    numbers = np.flatnonzero(numbers) if numbers.dtype == bool else numbers.astype(np.int64)
-    return np.where(numbers < 0, numbers + n, numbers)
-
-
-def _within(index: Index, part: slice) -> Index:
-    if isinstance(index, slice):
-        return slice(index.start + part.start, index.start + part.stop)
-    return index[part]

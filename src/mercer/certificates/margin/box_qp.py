@@ -27,12 +27,14 @@ objective if the gap does, and says that nothing is shown about it if the gap is
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.accurate_products import inner
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -162,23 +164,25 @@ def measure(
 
     `rounding` is what K b is known to, where K is not that of the programme's own Gram.
     """
+    problem = problem.placed()
+    b, Kb = problem.beside(b), problem.beside(Kb)
     offset = problem.spread(intercept)
     if rounding is None:
         Kb, rounding = _resolved(problem, b, Kb, offset)
     else:
         rounding = _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
-    shift = problem.unwrapped.shift
-    lost = float(problem.epsilons @ np.abs(b))
-    dual = float(problem.linear @ b - 0.5 * b @ Kb) - lost
-    squared = float(b @ Kb) - (0.0 if shift is None else float(shift @ b**2))
+    shift = problem.shift
+    lost = inner(problem.epsilons, np.abs(b))
+    dual = inner(problem.linear, b) - 0.5 * inner(b, Kb) - lost
+    squared = inner(b, Kb) - (0.0 if shift is None else inner(shift, b**2))
     gap = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
             gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
-        gap += convex.shift * float(b @ b)  # what the shift takes from the dual, twice its half
+        gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
     if problem.marginless(b, F):
         gap = np.inf  # what rounding made of nothing is not near an optimum
@@ -221,17 +225,17 @@ def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array
     return np.where(up | down, 0.0, rounding + lost)
 
 
-def _lost(first: Array, second: Array) -> Array:
+def _lost(first: Any, second: Any) -> Any:
     """Return what rounding takes from a difference, exactly (Knuth, 1969)."""
     difference = first - second
     back = difference - first
-    return np.asarray((first - (difference - back)) - (second + back))
+    return (first - (difference - back)) - (second + back)
 
 
 def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
     """Return whether rounding of K b is next to nothing in conditions and gap."""
     F = problem.linear - Kb
-    objective = abs(float(b @ (problem.linear + F))) / 2
+    objective = abs(inner(b, problem.linear + F)) / 2
     hidden = problem.gap(b, F - offset, rounding) - problem.gap(b, F - offset)
     small = float(rounding.max(initial=0.0)) <= _CLEAR * problem.unit(b, F)
     return small and (np.isnan(hidden) or hidden <= _CLEAR * objective)
@@ -259,9 +263,9 @@ def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
 
 def _hard(problem: BoxQP) -> tuple[Array, Array]:
     """Return which variables nothing stops on their way up, and down: no slack is allowed."""
-    shift = problem.unwrapped.shift
-    loose = np.ones(len(problem.linear), dtype=bool) if shift is None else shift == 0
-    return np.isinf(problem.upper) & loose, np.isinf(problem.lower) & loose
+    shift = problem.shift
+    up, down = np.isinf(problem.upper), np.isinf(problem.lower)
+    return (up, down) if shift is None else (up & (shift == 0), down & (shift == 0))
 
 
 def _scaled_gap(
@@ -275,11 +279,11 @@ def _scaled_gap(
     """
     if np.any(problem.epsilons) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
         return np.inf
-    d = np.zeros(len(b)) if problem.unwrapped.shift is None else problem.unwrapped.shift
+    d = np.zeros_like(b) if problem.shift is None else problem.shift
     slope, near = problem.linear - (Kb - d * b) - offset, _slack(problem, b)
     up = (problem.upper > 0) & (b < problem.upper - near)
     down = (problem.lower < 0) & (b > problem.lower + near)
-    squared = float(b @ Kb) - float(d @ b**2)
+    squared = inner(b, Kb) - inner(d, b**2)
 
     def bound(rows: Array) -> float:
         """Return the primal objective, scaled so that these rows have no slack, nor by rounding."""
@@ -290,19 +294,19 @@ def _scaled_gap(
         scale = 1.0 / (1.0 - float(max(most)))
         scaled = scale * (Kb - d * b)
         left = _rounded(problem, scaled, problem.linear - scaled - scale * offset)
-        return 0.5 * scale**2 * squared + problem.gap(np.zeros(len(b)), left, scale * rounding)
+        return 0.5 * scale**2 * squared + problem.gap(np.zeros_like(b), left, scale * rounding)
 
-    best = min(bound(d == 0), bound(np.ones(len(b), dtype=bool)))
+    best = min(bound(d == 0), bound(np.ones_like(up)))
     return max(0.0, best - dual)
 
 
-def _slack(problem: BoxQP, b: Array) -> Array:
+def _slack(problem: BoxQP, b: Array) -> Any:
     """Return how near a bound counts as being at it: other solvers do not assign bounds exactly.
 
     In a box much wider than b that is a share of b, or everything would count as being at zero.
     """
     width = problem.upper - problem.lower
-    return np.asarray(_AT_BOUND * np.minimum(width, np.abs(b).max(initial=0.0)))
+    return _AT_BOUND * np.minimum(width, np.abs(b).max(initial=0.0))
 
 
 def _zones(problem: BoxQP, b: Array, slack: Array) -> tuple[Array, Array, Array]:

@@ -92,10 +92,10 @@ def _statement(
 def _measure(
     problem: SmoothRisk, value: Coefficients, convex: Definiteness
 ) -> SmoothRiskQuantities:
-    total, problem = float(problem.weights.sum()), problem.of_weight_one()
+    total, problem = float(problem.weights.sum()), problem.of_weight_one().placed()
     function = RKHSFunction(exact(problem.gram), value.coef, value.weights)
     gram, image = function.gram, function.at_points()
-    f = image + value.intercept
+    f = problem.beside(image + value.intercept)
     objective = problem.risk(f) + 0.5 * problem.penalty * function.squared_norm(image)
     gap, imbalance = float("nan"), 0.0
     if problem.loss.convex and not convex.shown:
@@ -129,7 +129,7 @@ def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float
     terms = _sizes_of_terms(F, np.abs(value.coef))
     off = np.maximum(np.abs(weights - value.weights) - _ROUNDINGS * _EPS * terms, 0.0)
     found = float(np.linalg.norm(off)) / max(float(np.linalg.norm(value.weights)), _TINY)
-    own = problem.risk(np.asarray(F @ weights) + value.intercept)
+    own = problem.risk(problem.beside(np.asarray(F @ weights) + value.intercept))
     own += 0.5 * problem.penalty * float(np.square(weights).sum())
     # as slopes are penalty times coefficients, rounding of F'a moves loss and penalty alike
     rounding = _ROUNDINGS * _EPS * problem.penalty * float(np.square(terms).sum())
@@ -168,7 +168,7 @@ def _balanced(problem: SmoothRisk, f: Array) -> Array:
         while length > 1e-6 and problem.risk(moved + length * step) > now * (1 + 1e-12):
             length *= 0.5
         moved = moved + length * step
-    return np.asarray(moved)
+    return moved
 
 
 def _balancing_step(bend: Array, g: Array) -> Array | None:

@@ -103,6 +103,11 @@ class StreamedGram(FactoredGram):
         found = self.map.features_on_card(self.X.astype(np.float64, copy=False))
         return self.factor if found is None else found
 
+    @property
+    def at_hand(self) -> Any:
+        """The features that were written out, if any were."""
+        return vars(self).get("placed", self.written)
+
     def write_out(self, origin: Array | None = None) -> Array:
         """Write out the features, less those of an origin, for the caller to change or keep."""
         n, m = self.shape[0], self.rank

@@ -11,8 +11,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array, Points
+from mercer.backends.boxes import Form
 from mercer.certificates import certify
 from mercer.gram import Expansion, Gram, Need, make_gram
+from mercer.gram.base import nonzero_rows
 from mercer.gram.extremes import refuse_extremes
 from mercer.gram.sizes import stored_dtype
 from mercer.kernels import Kernel, Linear
@@ -125,6 +127,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             dtype=stored_dtype(len(rows.first)),
             copies=self._variables_of_a_row(),
             cost=self._dearest(rows.weight),
+            form=self._form(len(rows.first)),
         )
         return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
 
@@ -134,13 +137,17 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         with np.errstate(over="ignore"):
             return C if getattr(self, "nu", None) is not None else C * float(weights.max())
 
+    def _form(self, n: int) -> Form | None:
+        """Return what the programmes on n rows are like, where that is known before K is."""
+        return None
+
     def _variables_of_a_row(self) -> int:
         """Count the variables that the programme has for each row."""
         return 1
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
-        self.support_ = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+        self.support_ = nonzero_rows(coef)
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
         self.support_vectors_ = np.empty((0, 0)) if empty else at_rest(take(X, self.support_))
@@ -264,14 +271,16 @@ def duals_of(value: Dual | Duals) -> tuple[Dual, ...]:
 
 
 def slack_costs(problem: BoxQP | Many) -> Array:
-    """Return what slack costs in each row of each programme, where it is finite and not free."""
-    costs = []
+    """Return the least and the most that slack costs in a row of each programme, if not nothing."""
+    found = []
     for one in programmes_of(problem):
         shift = one.unwrapped.shift
         with np.errstate(divide="ignore"):
-            costs.append(one.upper - one.lower if shift is None else 0.5 / shift)
-    found = np.concatenate(costs)
-    return np.asarray(np.minimum(found[found > 0], np.finfo(float).max))
+            costs = one.upper - one.lower if shift is None else 0.5 / shift
+        if costs.min(initial=np.inf) <= 0:
+            costs = costs[costs > 0]
+        found += [costs.min(), costs.max()] if len(costs) else []
+    return np.asarray(np.minimum(np.array(found), np.finfo(float).max))
 
 
 def _with_options(solver: Solver, wishes: dict[str, Any]) -> Solver:

@@ -14,8 +14,8 @@ from itertools import combinations
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.gram import Expansion, Gram, Source
-from mercer.gram.base import RKHSFunction
+from mercer.gram import Expansion, Gram
+from mercer.gram.base import RKHSFunction, nonzero_rows
 from mercer.gram.source import KernelExpansion
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.gram.transformed.part import restricted
@@ -95,6 +95,10 @@ class Scheme(ABC):
     def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Return the questions."""
 
+    def sizes(self) -> tuple[int, int]:
+        """Return how many rows the largest question has, and how many questions there are."""
+        return int(self.ends[-1]), self.count
+
     @abstractmethod
     def collect(self, coefs: Sequence[Array]) -> Array:
         """Put the coefficients of all parts side by side, one row for each row of the Gram."""
@@ -114,6 +118,10 @@ class Scheme(ABC):
 
 class TwoClasses(Scheme):
     """One question."""
+
+    def sizes(self) -> tuple[int, int]:
+        """Return all rows, and one question."""
+        return int(self.ends[-1]), 1
 
     def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Ask for the second class against the first."""
@@ -140,6 +148,10 @@ class TwoClasses(Scheme):
 
 class OneVsOne(Scheme):
     """Each class against each; the decision is by votes, ties broken by confidence."""
+
+    def sizes(self) -> tuple[int, int]:
+        """Return how many rows the two largest classes have, and how many pairs there are."""
+        return int(np.sort(np.diff(self.ends))[-2:].sum()), self.count * (self.count - 1) // 2
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of classes in order."""
@@ -280,8 +292,13 @@ def expand(gram: Gram, scheme: Scheme, coefs: Sequence[Array], table: Array) -> 
     if not isinstance(scheme, OneVsOne):
         return gram.expand(table)
     if gram.source is not None:
-        blocks = tuple(_block(gram.source, scheme, c, table) for c in range(scheme.count))
-        return ByClass(blocks, np.zeros(len(coefs)))
+        whole = gram.source.expand(table)
+        ends = np.searchsorted(nonzero_rows(table), scheme.ends).tolist()
+        blocks = zip(map(slice, ends[:-1], ends[1:]), range(scheme.count), strict=True)
+        return ByClass(
+            tuple((whole.only(some), scheme.columns(c)) for some, c in blocks),
+            np.zeros(len(coefs)),
+        )
     pairs = list(zip(scheme.parts(), coefs, strict=True))
     if gram.placed is not None:
         weights = [gram.placed[part.rows].T @ coef for part, coef in pairs]
@@ -313,8 +330,3 @@ def squared_norms(expansion: Expansion) -> Array | None:
 
 def _without_constant(expansion: ByClass | KernelExpansion, at: KernelExpansion) -> Array:
     return expansion(at.points) - expansion.offset
-
-
-def _block(source: Source, scheme: OneVsOne, c: int, table: Array) -> tuple[Expansion, Array]:
-    run = scheme.run(c)
-    return source.only(run).expand(table[run]), scheme.columns(c)

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
+from mercer.backends.boxes import Form
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
@@ -393,6 +394,11 @@ class SVC(ClassifierMixin, MarginMachine):
         if self.nu is not None:
             return NuBox(amount, float(self.nu))
         return {"l1": HingeBox, "l2": SquaredHingeBox}[self.slack](amount)
+
+    def _form(self, n: int) -> Form:
+        """Return what pairs of classes, or one class and the rest, are like."""
+        sums = 1 if self.nu is None else 2
+        return Form(*self._scheme.sizes(), sums=sums, shifted=self.slack == "l2")
 
     def _table(self, gram: Gram, duals: list[Dual], origin: Array | None) -> Array:
         """Keep the decision functions; return the coefficients of merged rows side by side."""

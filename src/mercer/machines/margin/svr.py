@@ -12,6 +12,7 @@ from sklearn.base import RegressorMixin
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array
+from mercer.backends.boxes import Form
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
 from mercer.machines.base.parameters import check_choice, check_optional_share, check_real, refuse
@@ -213,6 +214,12 @@ class SVR(RegressorMixin, MarginMachine):
         """
         room = self.epsilon_ - np.abs(np.asarray(y, dtype=np.float64) - self.predict(X))
         return zones(room, self.tol, _ZONES)
+
+    def _form(self, n: int) -> Form | None:
+        """Return what the tube is like; that of nu regression may be written anew."""
+        if self.nu is not None:
+            return None
+        return Form(n, tube=bool(np.any(self.epsilon)), shifted=self.tube == "l2")
 
     def _variables_of_a_row(self) -> int:
         """With nu, each row is above the tube and below it."""

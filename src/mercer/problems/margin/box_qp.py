@@ -7,7 +7,7 @@ in this form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -16,10 +16,12 @@ import numpy as np
 from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
+from mercer.card_rows import LONG, CardArray, CardRows, looked_up
 from mercer.gram import Gram
-from mercer.gram.accurate_products import EPS, accurate_product, product_rounding
+from mercer.gram.accurate_products import EPS, accurate_product, inner, product_rounding
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
+from mercer.points import to_host
 
 _EPSILON = 1e-15  # relative rounding of float64, with a little room
 _NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
@@ -86,11 +88,43 @@ class BoxQP:
         return np.atleast_1d(np.asarray(self.total, dtype=np.float64))
 
     @cached_property
-    def epsilons(self) -> Array:
+    def epsilons(self) -> Any:
         """Return epsilon of each variable."""
+        given: Any = self.epsilon
+        if isinstance(given, CardArray):
+            return given
         return np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), self.linear.shape)
 
+    @cached_property
+    def shift(self) -> Array | None:
+        """Return what the Gram adds to its diagonal for each variable; None where nothing."""
+        shift = self.unwrapped.shift
+        return None if shift is None else self.beside(shift)
+
     kinks = renamed("epsilons", "kinks")
+
+    def placed(self) -> BoxQP:
+        """Return the same programme with its vectors where its features lie, if they are long."""
+        F = self.unwrapped.base.at_hand
+        if not isinstance(F, CardRows) or len(self.linear) < LONG:
+            return self
+        vectors: dict[str, Any] = {
+            "linear": self.linear,
+            "lower": self.lower,
+            "upper": self.upper,
+            "epsilon": self.epsilons,
+        }
+        if self.group is not None:
+            vectors["group"] = self.group
+        for name, x in vectors.items():
+            vectors[name] = CardArray.beside(F.tensor, x)
+        return replace(self, **vectors)
+
+    def beside(self, x: Any) -> Any:
+        """Return a vector of one number for each variable where those of the programme lie."""
+        first: Any = self.linear
+        there = isinstance(first, CardArray)
+        return CardArray.beside(first.tensor, x) if there else to_host(x)
 
     def members(self) -> list[Any]:
         """Return the variables of each group, as an index; all of them need no list."""
@@ -105,7 +139,7 @@ class BoxQP:
 
     def feasible_near(self, point: Array) -> Array:
         """Return a point inside the box with the required sums, near the given one."""
-        start = np.clip(point, self.lower, self.upper)
+        start = np.minimum(np.maximum(point, self.lower), self.upper)
         for m, total in zip(self.members(), self.totals, strict=True):
             start[m] = with_sum(start[m], self.lower[m], self.upper[m], float(total))
         return start
@@ -134,18 +168,20 @@ class BoxQP:
         At the optimum it is at most the multiplier of the group. `slack` is how near a variable
         must be to a bound, or to zero, to count as being there.
         """
-        epsilon = self.epsilons
-        slope = np.where(b < -slack, epsilon, -epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b < self.upper - slack, F + slope, -np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b < -slack, self.epsilons, -self.epsilons)
+        upper = self.upper - slack if np.any(slack) else self.upper
+        return np.where(b < upper, F, -np.inf)
 
     def falling(self, b: Array, F: Array, slack: float | Array = 0.0) -> Array:
         """Return F_i - epsilon_i d|b_i| for a b_i that shrinks; inf where it is at its lower bound.
 
         At the optimum it is at least the multiplier of the group.
         """
-        epsilon = self.epsilons
-        slope = np.where(b > slack, -epsilon, epsilon) if np.any(self.epsilon) else 0.0
-        return np.where(b > self.lower + slack, F + slope, np.inf)
+        if np.any(self.epsilon):
+            F = F + np.where(b > slack, -self.epsilons, self.epsilons)
+        lower = self.lower + slack if np.any(slack) else self.lower
+        return np.where(b > lower, F, np.inf)
 
     def offsets(self, b: Array, F: Array) -> float | Array:
         """Return the multiplier of each equality that suits b best, from F = p - K b.
@@ -157,11 +193,12 @@ class BoxQP:
         found = np.array([multiplier(rising[m], falling[m]) for m in self.members()])
         return float(found[0]) if self.group is None else found
 
-    def spread(self, multipliers: float | Array) -> Array:
+    def spread(self, multipliers: float | Array) -> Any:
         """Return each variable the multiplier of its group."""
         each = np.atleast_1d(np.asarray(multipliers, dtype=np.float64))
-        group = np.zeros(len(self.linear), np.int64) if self.group is None else self.group
-        return np.append(each, 0.0)[group]  # the last is for group -1
+        if self.group is None:
+            return np.full_like(self.linear, each[0], dtype=np.float64)
+        return looked_up(np.append(each, 0.0), self.group)  # the last is for group -1
 
     def violation(self, b: Array, F: Array, slack: float | Array = 0.0) -> float:
         """Return the largest violation over pairs that could still move; -inf if none can."""
@@ -186,7 +223,7 @@ class BoxQP:
         """
         if self.scale is not None or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
-        objective = 0.5 * float(b @ (self.linear + F)) / float(np.abs(self.totals).sum())
+        objective = 0.5 * inner(b, self.linear + F) / float(np.abs(self.totals).sum())
         return min(1.0, max(objective, self.least_unit(0.0)))
 
     def least_unit(self, multipliers: float | Array) -> float:
@@ -209,23 +246,24 @@ class BoxQP:
 
     def marginless(self, b: Array, F: Array) -> bool:
         """Return whether b'Kb, which a margin between classes makes positive, is but rounding."""
-        return self.parting and not -float(b @ F) > self.rounding(b)
+        return self.parting and not -inner(b, F) > self.rounding(b)
 
     def product_rounding(self, b: Array) -> Array:
         """Return the uncertainty of K b in float64, as that of its largest terms."""
         held = self.unwrapped
         of_base = product_rounding(held.base, self._on_base(b))
         own = of_base if held.index is None else of_base[held.index]
-        return own if held.shift is None else own + EPS * np.abs(held.shift * b)
+        return own if self.shift is None else own + EPS * np.abs(self.shift * b)
 
     def largest_product_rounding(self, b: Array) -> float:
         """Return the largest of `product_rounding`, from the points of this programme alone."""
         held = self.unwrapped
         if held.index is None or self.group is not None or held.shift is not None:
             return float(self.product_rounding(b).max(initial=0.0))
-        lengths = np.sqrt(np.abs(held.base.diag()[held.index]))
+        own, used = np.abs(held.base.diag()[held.index]), np.flatnonzero(b)
         with np.errstate(over="ignore", invalid="ignore"):
-            return float(EPS * lengths.max(initial=0.0) * float(np.abs(b) @ lengths))
+            total = inner(np.abs(b[used]), np.sqrt(own[used]))
+            return float(EPS * np.sqrt(own.max(initial=0.0)) * total)
 
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
         """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
@@ -234,9 +272,9 @@ class BoxQP:
         if found is None:
             return None
         product, rounding = found if held.index is None else [part[held.index] for part in found]
-        if held.shift is None:
+        if self.shift is None:
             return product, rounding
-        shifted = held.shift * b
+        shifted = self.shift * b
         return product + shifted, rounding + EPS * np.abs(shifted)
 
     def _on_base(self, b: Array) -> Array:
@@ -251,7 +289,7 @@ class BoxQP:
         """
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         with np.errstate(over="ignore"):
-            return float(_EPSILON * np.square(np.abs(self._on_base(b)) @ lengths))
+            return float(_EPSILON * np.square(inner(np.abs(self._on_base(b)), lengths)))
 
     def gap(self, b: Array, slope: Array, rounding: Array | None = None) -> float:
         """Bound the distance to the optimum: what each variable could gain on its own.
@@ -271,9 +309,9 @@ class BoxQP:
 
     def _gains(self, b: Array, slope: Array) -> Array:
         """Return what each variable could gain on its own."""
-        shift = self.unwrapped.shift
-        d = np.zeros(len(b)) if shift is None else shift
-        epsilon, best = self.epsilons, np.zeros(len(b))
+        shift = self.shift
+        d = np.zeros_like(b) if shift is None else shift
+        epsilon, best = self.epsilons, np.zeros_like(b)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for sign in (-1.0, 1.0):  # the piece where t <= 0, and the one where t >= 0
                 low = np.maximum(self.lower, 0.0 if sign > 0 else -np.inf)

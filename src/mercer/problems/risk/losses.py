@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import expit, log1p, log_expit, xlog1py, xlogy
@@ -34,12 +34,12 @@ class LossCurvature:
         """Return the same with all curvature upwards, by its size: as far as it reaches, go."""
         return self if self.shares is not None else LossCurvature(np.abs(self.own))
 
-    def times(self, V: Array) -> Array:
+    def times(self, V: Array) -> Any:
         """Multiply a change of scores (n, k) by the curvature of its row."""
         if self.shares is None:
-            return np.asarray(self.own * V)
+            return self.own * V
         middle = (self.shares * V).sum(axis=1, keepdims=True)
-        return np.asarray(self.shares * (V - middle))
+        return self.shares * (V - middle)
 
     def mean(self, weights: Array) -> Array:
         """Return the weighted mean over the rows of the curvature between scores: (k, k)."""
@@ -54,7 +54,7 @@ class LossCurvature:
         if self.shares is None:
             return self.own[:, c] if c == e else None
         p = self.shares
-        return np.asarray(p[:, c] * (1 - p[:, c]) if c == e else -p[:, c] * p[:, e])
+        return p[:, c] * (1 - p[:, c]) if c == e else -p[:, c] * p[:, e]
 
 
 class Loss(ABC):
@@ -73,11 +73,11 @@ class Loss(ABC):
         """Return a bound of its curvature."""
 
     @abstractmethod
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return the loss of each row: (n,)."""
 
     @abstractmethod
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return its derivatives by the scores: (n, k)."""
 
     def both(self, f: Array, codes: Array) -> tuple[Array, Array]:
@@ -89,7 +89,7 @@ class Loss(ABC):
         """Return its second derivatives."""
 
     @abstractmethod
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return sup_f u'f - loss(f) of each row, at slopes u that the loss has somewhere: (n,)."""
 
     @abstractmethod
@@ -108,11 +108,11 @@ class LogLoss(Loss):
         """Return the most that p (1 - p), or diag(p) - p p', can be."""
         return 0.25 if columns == 1 else 0.5
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return -log p of the right class."""
         return self.both(f, codes)[0]
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return p less one for the right class; exact where p is near one, too."""
         return self.both(f, codes)[1]
 
@@ -124,7 +124,7 @@ class LogLoss(Loss):
             small = np.exp(-np.abs(behind))
             values = np.maximum(behind, 0.0) + log1p(small)
             return values[:, 0], -y * np.where(behind > 0, 1.0, small) / (1.0 + small)
-        rows, most = np.arange(len(f)), f.max(axis=1)
+        rows, most = np.arange(len(f), like=f), f.max(axis=1)
         ahead = f[rows, codes] - most
         p = np.exp(f - most[:, None])
         p[rows, codes] = 0.0
@@ -143,16 +143,16 @@ class LogLoss(Loss):
         p = softmax(f)
         return LossCurvature(p, p)
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return the negative entropy of the probabilities that have these slopes."""
         if u.shape[1] == 1:
             wrong = np.clip(-signs(codes) * u, 0.0, 1.0)[:, 0]
-            return np.asarray(xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong))
-        others, rows = np.maximum(u, 0.0), np.arange(len(u))
+            return xlogy(wrong, wrong) + xlog1py(1 - wrong, -wrong)
+        others, rows = np.maximum(u, 0.0), np.arange(len(u), like=u)
         others[rows, codes] = 0.0
         wrong = np.minimum(others.sum(axis=1), 1.0)
         right = xlog1py(1 - wrong, -wrong)
-        return np.asarray(xlogy(others, others).sum(axis=1) + right)
+        return xlogy(others, others).sum(axis=1) + right
 
     def log_probabilities(self, f: Array) -> Array:
         """Return the logarithm of the logistic function of the scores."""
@@ -172,21 +172,21 @@ class SquaredLoss(Loss):
         """Return one."""
         return 1.0
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return (f - y)^2 / 2, added up over the scores."""
-        return np.asarray(0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1))
+        return 0.5 * np.square(f - targets(codes, f.shape[1])).sum(axis=1)
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return f - y."""
-        return np.asarray(f - targets(codes, f.shape[1]))
+        return f - targets(codes, f.shape[1])
 
     def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return one."""
         return LossCurvature(np.ones_like(f))
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return u^2 / 2 + u y."""
-        return np.asarray((0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1))
+        return (0.5 * np.square(u) + u * targets(codes, u.shape[1])).sum(axis=1)
 
     def log_probabilities(self, f: Array) -> Array:
         """Refuse: least squares fits labels, not chances."""
@@ -205,20 +205,20 @@ class TanhLoss(Loss):
         """Return the most that 2 t (1 - t^2) can be."""
         return float(4 / (3 * np.sqrt(3.0)))
 
-    def values(self, f: Array, codes: Array) -> Array:
+    def values(self, f: Array, codes: Array) -> Any:
         """Return 1 - y tanh(f), added up over the scores."""
-        return np.asarray((2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1))
+        return (2 * expit(-2 * targets(codes, f.shape[1]) * f)).sum(axis=1)
 
-    def slopes(self, f: Array, codes: Array) -> Array:
+    def slopes(self, f: Array, codes: Array) -> Any:
         """Return -y (1 - tanh(f)^2)."""
-        return np.asarray(-targets(codes, f.shape[1]) * _square_sech(f))
+        return -targets(codes, f.shape[1]) * _square_sech(f)
 
     def curvature(self, f: Array, codes: Array) -> LossCurvature:
         """Return 2 y tanh(f) (1 - tanh(f)^2)."""
         y = targets(codes, f.shape[1])
         return LossCurvature(2 * y * np.tanh(f) * _square_sech(f))
 
-    def conjugates(self, u: Array, codes: Array) -> Array:
+    def conjugates(self, u: Array, codes: Array) -> Any:
         """Return infinity: below a bounded function there is no line that rises."""
         return np.full(len(u), np.inf)
 
@@ -241,10 +241,10 @@ def targets(codes: Array, columns: int) -> Array:
     return np.where(codes[:, None] == np.arange(columns), 1.0, -1.0)
 
 
-def softmax(f: Array) -> Array:
+def softmax(f: Array) -> Any:
     """Return exp(f) with rows that add up to one."""
     p = np.exp(f - f.max(axis=1, keepdims=True))
-    return np.asarray(p / p.sum(axis=1, keepdims=True))
+    return p / p.sum(axis=1, keepdims=True)
 
 
 def log_softmax(f: Array) -> Array:
@@ -259,4 +259,4 @@ def two_columns(second: Array, first: Array) -> Array:
 
 
 def _square_sech(f: Array) -> Array:
-    return np.asarray(4 * expit(2 * f) * expit(-2 * f))
+    return 4 * expit(2 * f) * expit(-2 * f)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows import placed_beside
 from mercer.gram import Gram
 from mercer.problems.ridge.linear_system import Coefficients
 from mercer.problems.risk.losses import Loss
@@ -56,14 +58,14 @@ class SmoothRisk:
         """Return the weighted loss of scores (n, columns)."""
         return float(self.weights @ self.loss.values(f, self.codes))
 
-    def weighted_slopes(self, f: Array) -> Array:
+    def weighted_slopes(self, f: Array) -> Any:
         """Return the weighted slopes of the loss: (n, columns)."""
-        return np.asarray(self.weights[:, None] * self.loss.slopes(f, self.codes))
+        return self.weights[:, None] * self.loss.slopes(f, self.codes)
 
     def both(self, f: Array) -> tuple[float, Array]:
         """Return risk and pulls."""
         values, slopes = self.loss.both(f, self.codes)
-        return float(self.weights @ values), np.asarray(self.weights[:, None] * slopes)
+        return float(self.weights @ values), self.weights[:, None] * slopes
 
     def sizes(self, weighted_slopes: Array) -> Array:
         """Return what pulls are measured by: their sizes, (n, columns).
@@ -73,13 +75,22 @@ class SmoothRisk:
         """
         if self.loss.convex:
             return np.abs(weighted_slopes)
-        return np.repeat(self.weights[:, None], self.columns, axis=1)
+        return np.ones_like(weighted_slopes) * self.weights[:, None]
 
     def objective(self, value: Coefficients) -> float:
         """Return the weighted loss and the penalty of an answer in coefficients of rows."""
         image = np.asarray(self.gram @ value.coef)
         squared = float((value.coef * image).sum())
         return self.risk(image + value.intercept) + 0.5 * self.penalty * squared
+
+    def placed(self) -> SmoothRisk:
+        """Return the same question with what it holds of rows where their features lie."""
+        codes, weights = self.beside(self.codes), self.beside(self.weights)
+        return replace(self, codes=codes, weights=weights)
+
+    def beside(self, array: Any) -> Any:
+        """Return numbers of rows where the features lie, if these are many; else on the host."""
+        return placed_beside(self.gram.at_hand, array)
 
     def of_weight_one(self) -> SmoothRisk:
         """Return the same question with weights that add up to one: its answers are the same."""

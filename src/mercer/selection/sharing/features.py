@@ -9,14 +9,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from threading import BoundedSemaphore
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
 
 from mercer.approximation import ApproximateKernel, Approximation
+from mercer.card_rows import CardRows
 from mercer.kernels import Linear
 from mercer.machines.base.approximate import approximation_of, used_kernel
-from mercer.machines.base.inputs import new_rows, training_rows_alone
+from mercer.machines.base.inputs import new_rows, rows_of_fits, training_rows_alone
 from mercer.machines.base.inputs.kept import passing_fits
 from mercer.machines.base.machine import is_precomputed, kernel_of
 from mercer.selection.running.identity import digest
@@ -26,6 +29,11 @@ from mercer.selection.sharing.base import Group, Judged, Stop, Stopped
 from mercer.selection.sharing.known import asks_only_for_answers
 from mercer.selection.sharing.pipeline import NotShareable, SharedSteps, stacked
 from mercer.selection.sharing.share import register
+
+_LISTEN = 0.05  # seconds between looks at who may want to stop
+# Fits on a card are launches from Python, one after the other, and Python runs one thread at a
+# time: of more threads each waits for all others after every launch.
+_ON_CARD = BoundedSemaphore(2)
 
 
 class SharedFeatures(SharedSteps):
@@ -40,6 +48,18 @@ class SharedFeatures(SharedSteps):
     inner : dict of int to dict
         The other parameters of each point, by position.
     """
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Judge a fold; of folds on a card few at a time."""
+        if not isinstance(self.task.X, CardRows):
+            return super().judge(unit, stop)
+        while not _ON_CARD.acquire(timeout=_LISTEN):
+            if stop():
+                raise Stopped
+        try:
+            return super().judge(unit, stop)
+        finally:
+            _ON_CARD.release()
 
     def _judged(self, task: Task, stop: Stop) -> dict[tuple[int, int], Judged]:
         with passing_fits():
@@ -78,21 +98,30 @@ def by_features(task: Task, points: Sequence[Point]) -> list[Group]:
     if not asks_only_for_answers(task.scorers, task.machine):
         return []
     settings: dict[str, tuple[Point, dict[int, Point]]] = {}
+    approximates: dict[str, bool] = {}  # machines are looked at once for each setting of features
     for position, point in enumerate(points):
         outer = {name: value for name, value in point.items() if _is_of_features(name)}
         inner = {name: value for name, value in point.items() if name not in outer}
         try:
-            machine = task.machine_at(outer)
-            shared = isinstance(approximation_of(machine), Approximation)
             key = digest(dict(sorted(outer.items())))
+            if key not in approximates:
+                approximates[key] = _approximates(task.machine_at(outer))
         except (TypeError, AttributeError, RecursionError, ValueError):
             continue  # refitting will say what is wrong with it
-        if shared and not is_precomputed(machine.kernel):
+        if approximates[key]:
             settings.setdefault(key, (outer, {}))[1][position] = inner
+    if not settings:
+        return []
+    task = replace(task, X=rows_of_fits(task.X))
     return [
         SharedFeatures(task, task.machine_at(outer), inner_points)
         for outer, inner_points in settings.values()
     ]
+
+
+def _approximates(machine: Any) -> bool:
+    shared = isinstance(approximation_of(machine), Approximation)
+    return shared and not is_precomputed(machine.kernel)
 
 
 def _is_of_features(name: str) -> bool:

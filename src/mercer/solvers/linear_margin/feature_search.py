@@ -14,6 +14,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows import CardArray
+from mercer.points import to_host
 from mercer.solvers.base import Status, Watch
 from mercer.solvers.linear_margin.barrier import BarrierAnswer, Goal, RowBlock, barrier
 from mercer.solvers.linear_margin.crossover import Vertex, assembled, crossover
@@ -22,8 +24,10 @@ from mercer.solvers.linear_margin.smoothing import SmoothPoint, can_round, desce
 from mercer.solvers.linear_margin.stratified_sample import StratifiedSample, effective_rows
 
 _GROWTH = 4  # of one sample to the next
+_GROWTH_THERE = 16  # on a card, where a step takes its launches' time whatever the sample
 _SMALLEST_SAMPLE = 2000
 _ROWS_PER_UNKNOWN = 20  # of the first sample
+_ROWS_PER_UNKNOWN_THERE = 55  # on a card
 _SHARE = 0.5  # of the standard error of residuals: rounding that is narrow enough for a sample
 _WIDE = 4.0  # times the size of residuals: the first rounding, which every row feels
 _NARROWER = 0.25  # the rounding, from one descent to the next
@@ -106,7 +110,7 @@ class FeatureSearch:
 
         Returns the point, the rounding, and how far residuals moved for the last time.
         """
-        moved = np.zeros(len(at.t))
+        moved = np.zeros_like(at.t)
         descended = False
         while True:
             found = descend_rounded(P, at, width, self._tick)
@@ -123,10 +127,13 @@ class FeatureSearch:
     def _sizes(self, effective: float) -> list[int]:
         """Return how many rows samples have; none where few rows weigh as much as all others."""
         n, width = len(self.programme.linear), self.programme.rows.width
-        sizes, size = [], max(_SMALLEST_SAMPLE, _ROWS_PER_UNKNOWN * width)
+        there = isinstance(self.programme.linear, CardArray)
+        growth = _GROWTH_THERE if there else _GROWTH
+        each = _ROWS_PER_UNKNOWN_THERE if there else _ROWS_PER_UNKNOWN
+        sizes, size = [], max(_SMALLEST_SAMPLE, each * width)
         while 4 * size <= n and size <= effective:
             sizes.append(size)
-            size *= _GROWTH
+            size *= growth
         return sizes
 
     def _error(self, size: int) -> float:
@@ -170,11 +177,12 @@ class FeatureSearch:
 
     def _foreseen(self, P: FeatureProgramme, at: SmoothPoint, width: float) -> Array:
         """Return how far residuals move where corners are rounded over less, from rows near one."""
-        piece, none = P.duals_at(at.t), np.zeros(len(at.t))
+        piece, none = P.duals_at(at.t), np.zeros_like(at.t)
         near = np.flatnonzero(piece.distance_to_corner <= _BAND * width)
         if not len(near) or self._too_many(near, piece, _BAND * width):
             return none
-        Q, start = P.inner(near, piece), SmoothPoint(at.v, at.t[near])
+        Q = P.inner(near, piece)
+        start = SmoothPoint(at.v, Q.rows.placed(at.t[near]))
         found = descend_rounded(Q, start, _NARROWER * width, self._tick)
         return np.abs(P.residuals(found.v) - at.t) if found.ok else none
 
@@ -191,10 +199,13 @@ class FeatureSearch:
         for done in range(_ROUNDS + 1):
             value = P.value(v, t, piece.b)
             reach = np.maximum(band, _MOVED * moved)
-            near = np.union1d(np.flatnonzero(piece.distance_to_corner <= reach), wrong)
+            is_near = piece.distance_to_corner <= reach
+            is_near[wrong] = True
+            near = np.flatnonzero(is_near)
             if done == _ROUNDS or not len(near) or self._too_many(near, piece, band):
                 return self._all(P, v, t, band)
-            vertex = self._solved(P.inner(near, piece), SmoothPoint(v, t[near]), width)
+            Q = P.inner(near, piece)
+            vertex = self._solved(Q, SmoothPoint(v, Q.rows.placed(t[near])), width)
             if self.stopped or self.unbounded:
                 return assembled(P, near, piece, v, vertex.b)
             t_new = P.residuals(vertex.v)
@@ -215,6 +226,7 @@ class FeatureSearch:
 
     def _all(self, P: FeatureProgramme, v: Array, t: Array, band: float) -> Vertex:
         """Give all rows to the interior point method."""
+        P, t = P.here(), to_host(t)
         band = min(band, self._size(P, t))
         piece = P.duals_at(t)
         every, part = P.everything(piece)

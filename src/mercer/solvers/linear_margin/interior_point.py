@@ -15,6 +15,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
+from mercer.points import to_host
 from mercer.problems import BoxQP, Dual
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.linear_margin.fallback import fall_back
@@ -61,8 +62,9 @@ class InteriorPoint(Solver):
 
     def run(self, problem: BoxQP, watch: Watch, start: Any = None) -> Solution:
         """Sample, screen, solve, check all rows."""
-        programme = FeatureProgramme.of(problem)
-        b = problem.feasible_near(np.zeros(len(problem.linear)))
+        given, programme = problem, FeatureProgramme.of(problem)
+        problem = problem.placed()
+        b = problem.feasible_near(np.zeros_like(problem.linear))
         F = problem.linear
         if problem.scale is None and self.criterion is VIOLATION:
             F = exact_gradient(problem, programme, b)
@@ -76,13 +78,16 @@ class InteriorPoint(Solver):
             programme, b
         ) > self.tol * problem.unit(b, F)
         if status in (Status.INACCURATE, Status.NOT_FINITE) and not hopeless:
+            problem, search.programme = given, programme.here()
+            b, F = to_host(b), to_host(F)
             b, status, F = self._after_fallback(problem, b, status, F, search)
         status = fallen_short(status, problem, b, F)
-        return report(self, Dual(b, problem.offsets(b, F)), status, search.steps, watch)
+        answer = Dual(to_host(b), problem.offsets(b, F))
+        return report(self, answer, status, search.steps, watch)
 
     def _searched(self, problem: BoxQP, search: FeatureSearch) -> tuple[Array, Status, Array]:
         """Search; where the answer itself says what is allowed, once more with that in mind."""
-        start = problem.feasible_near(np.zeros(len(problem.linear)))
+        start = problem.feasible_near(np.zeros_like(problem.linear))
         while True:
             b = start  # stays so if time runs out
             # judged below, on all rows; between products of ours BLAS has little to do

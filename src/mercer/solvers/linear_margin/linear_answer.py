@@ -7,6 +7,7 @@ measured on all rows, from the features.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -72,7 +73,7 @@ def _filled(problem: BoxQP, b: Array, F: Array) -> Array:
 
 def _with_idle(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     """Set the rows that were left out where their own shift holds them."""
-    shift = problem.unwrapped.shift
+    shift = problem.shift
     if shift is None or not (idle := shift > P.shift).any():
         return b
     F = exact_gradient(problem, P, b)
@@ -86,12 +87,12 @@ def _with_idle(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
     return b
 
 
-def exact_gradient(problem: BoxQP, P: FeatureProgramme, b: Array) -> Array:
+def exact_gradient(problem: BoxQP, P: FeatureProgramme, b: Array) -> Any:
     """Return F = p - K b from the features, nothing else being trusted."""
-    rows, shift = P.rows, problem.unwrapped.shift
+    rows, shift = P.rows, problem.shift
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        F = problem.linear - rows.features.matvec(rows.features.rmatvec(b))
-        return np.asarray(F if shift is None else F - shift * b)
+        F = problem.linear - rows.values(rows.features.rmatvec(b))
+        return F if shift is None else F - shift * b
 
 
 def meets(

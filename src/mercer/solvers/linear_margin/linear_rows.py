@@ -5,7 +5,7 @@ Products only: beside the features nothing as large as them is held.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,9 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Features
+from mercer.card_rows import looked_up
 from mercer.gram.storage.factored import squared_lengths
-from mercer.points import is_sparse, to_dense
+from mercer.points import is_sparse, to_dense, to_host
 
 _FEW = 2000  # rows that stand for all where only a size is asked
 _COPY = 1 << 22  # entries; so many may be copied whatever the size of the features
@@ -40,6 +41,8 @@ class LinearRows:
         sparse ones, and where a row has no offset that could make up for it. Search directions gain
         by it; answers are coefficients of rows as they are, and judged so, by K b: of rows with an
         entry c, that is known to c^2 sum |b| roundings, whatever the solver did.
+    stays : bool
+        Whether values of many rows stay on a card that the features lie on.
     """
 
     factor: Any
@@ -47,6 +50,7 @@ class LinearRows:
     group: Array
     offsets: int
     centre: Array
+    stays: bool = True
 
     @property
     def count(self) -> int:
@@ -73,22 +77,31 @@ class LinearRows:
         some = self.factor[few if self.index is None else self.index[few]]
         return np.sqrt(squared_lengths(some))
 
+    def placed(self, x: Any) -> Any:
+        """Return a vector of the length of the rows where the work with it is done."""
+        return self.features.placed(x) if self.stays else to_host(x)
+
+    def settled(self) -> LinearRows:
+        """Return the same rows with their numbers and groups where products are made."""
+        put = self.placed
+        index = None if self.index is None else put(self.index)
+        return replace(self, index=index, group=put(self.group))
+
     def take(self, which: Array) -> LinearRows:
         """Return some of the rows, side by side in memory if that is cheap enough."""
         index = which if self.index is None else self.index[which]
         group = self.group[which]
         small = len(which) * self.factor.shape[1] <= _COPY
         if is_sparse(self.factor) or small or 8 * len(which) <= self.factor.shape[0]:
-            return LinearRows(self.factor[index], None, group, self.offsets, self.centre)
-        return LinearRows(self.factor, index, group, self.offsets, self.centre)
+            return replace(self, factor=self.factor[index], index=None, group=group)
+        return replace(self, index=index, group=group)
 
     def weighted_gram(self, which: Array, weights: Array) -> Array:
         """Return A' diag(weights) A over some of the rows, weights being theirs; none is copied."""
         if is_sparse(self.factor):
             return self.take(which).gram(weights)
         index = which if self.index is None else self.index[which]
-        part = LinearRows(self.factor, index, self.group[which], self.offsets, self.centre)
-        return part.gram(weights)
+        return replace(self, index=index, group=self.group[which]).gram(weights)
 
     @cached_property
     def features(self) -> Features:
@@ -101,14 +114,19 @@ class LinearRows:
         beside = (self.group[:, None] == np.arange(self.offsets)).astype(np.float64)
         return np.hstack([some - self.centre, beside])
 
-    def matvec(self, v: Array) -> Array:
+    def matvec(self, v: Array) -> Any:
         """Return A v."""
         d = self.factor.shape[1]
-        out = self.features.matvec(v[:d])
+        out = self.values(v[:d])
         if self.offsets:
             # the last entry is for rows without an offset
-            out += np.append(v[d:] - self.centre @ v[:d], 0.0)[self.group]
+            each = np.append(v[d:] - self.centre @ v[:d], 0.0)
+            out += each[0] if self._all_have_the_first else looked_up(each, self.group)
         return out
+
+    def values(self, w: Array) -> Any:
+        """Return F w."""
+        return self.features.values(w) if self.stays else self.features.matvec(w)
 
     def rmatvec(self, x: Array) -> Array:
         """Return A'x."""
@@ -117,9 +135,13 @@ class LinearRows:
 
     def sums(self, x: Array) -> Array:
         """Return the sum of x over each group."""
-        if self.offsets == 1 and self.group.min(initial=0) == 0:
+        if self._all_have_the_first:
             return np.array([x.sum()])
         return np.bincount(self.group + 1, weights=x, minlength=self.offsets + 1)[1:]
+
+    @cached_property
+    def _all_have_the_first(self) -> bool:
+        return self.offsets == 1 and bool(self.group.min(initial=0) == 0)
 
     def gram(self, weights: Array) -> Array:
         """Return A' diag(weights) A."""

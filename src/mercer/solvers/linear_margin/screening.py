@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.card_rows import looked_up
 from mercer.gram import FactoredGram
-from mercer.points import is_sparse
+from mercer.points import is_sparse, to_host
 from mercer.problems import BoxQP
 from mercer.solvers.linear_margin.barrier import RowBlock
 from mercer.solvers.linear_margin.implied_bounds import implied_bounds
@@ -108,7 +110,32 @@ class FeatureProgramme:
         if idle.any():
             lower, upper = np.where(idle, 0.0, lower), np.where(idle, 0.0, upper)
             shift = np.where(idle, 0.0, shift)
-        return cls(rows, problem.linear, lower, upper, shift, epsilons, problem.totals)
+        found = cls(rows, problem.linear, lower, upper, shift, epsilons, problem.totals)
+        return found._settled()
+
+    def _settled(self) -> FeatureProgramme:
+        """Put all vectors where products with them are made: few rows are the host's."""
+        put = self.rows.placed
+        return replace(
+            self,
+            rows=self.rows.settled(),
+            linear=put(self.linear),
+            lower=put(self.lower),
+            upper=put(self.upper),
+            shift=put(self.shift),
+            epsilon=put(self.epsilon),
+        )
+
+    def here(self) -> FeatureProgramme:
+        """Return the same with all vectors on the host."""
+        rows = replace(
+            self.rows,
+            index=None if self.rows.index is None else to_host(self.rows.index),
+            group=to_host(self.rows.group),
+            stays=False,
+        )
+        vectors = ("linear", "lower", "upper", "shift", "epsilon")
+        return replace(self, rows=rows, **{name: to_host(getattr(self, name)) for name in vectors})
 
     def sample(self, which: Array, ratio: Array) -> FeatureProgramme:
         """Take some rows, each counting `ratio` times."""
@@ -120,11 +147,11 @@ class FeatureProgramme:
             upper=self.upper[which] * ratio,
             shift=self.shift[which] / ratio,
             epsilon=self.epsilon[which],
-        )
+        )._settled()
 
     @cached_property
     def _is_split(self) -> Array:
-        return np.asarray((self.epsilon > 0) & (self.lower < 0) & (self.upper > 0))
+        return (self.epsilon > 0) & (self.lower < 0) & (self.upper > 0)
 
     @cached_property
     def _split(self) -> Array:
@@ -144,7 +171,7 @@ class FeatureProgramme:
         above, below = t >= high, t <= low
         b = np.where(above, self.upper, self.lower)
         distance_to_corner = np.minimum(np.abs(t - high), np.abs(t - low))
-        curved = np.zeros(len(t), dtype=bool)
+        curved = np.zeros_like(above)
         between = np.flatnonzero(~(above | below))
         if len(between):
             epsilon = self.epsilon[between]
@@ -168,9 +195,9 @@ class FeatureProgramme:
     def _fixed(self) -> Array:
         return np.flatnonzero(self.lower == self.upper)
 
-    def residuals(self, v: Array) -> Array:
+    def residuals(self, v: Array) -> Any:
         """Return the residuals t = p - A v."""
-        return np.asarray(self.linear - self.rows.matvec(v))
+        return self.linear - self.rows.matvec(v)
 
     def even_residuals(self) -> float:
         """Return the spread of residuals where all variables of a group have equal shares of it.
@@ -182,7 +209,8 @@ class FeatureProgramme:
         room = np.where(box & (group >= 0), self.upper, 0.0)
         sums = self.rows.sums(room)
         shares = np.append(self.totals / np.where(sums > 0, sums, np.inf), 0.0)
-        reached = self.rows.features.matvec(self.rows.features.rmatvec(room * shares[group]))
+        pulled = self.rows.features.rmatvec(room * looked_up(shares, group))
+        reached = self.rows.values(pulled)
         spread = float(reached.std()) if len(reached) else 0.0
         return spread if np.isfinite(spread) else 0.0
 
@@ -245,14 +273,14 @@ class FeatureProgramme:
 
     def inner(self, which: Array, piece: Piece) -> FeatureProgramme:
         """Return the programme of some rows; all others stay on their pieces."""
-        others = np.ones(len(self.linear), dtype=bool)
+        others = np.ones_like(piece.curved)
         others[which] = False
         curved = np.flatnonzero(others & piece.curved)
         pull = np.where(others & ~piece.curved, piece.b, 0.0)
         matrix = None if self.outside is None else self.outside.matrix
         if len(curved):
             # b = (t - beyond)/shift, so p - beyond = shift b + A v is what the quadratic aims at
-            inverse = np.zeros(len(self.linear))
+            inverse = np.zeros_like(self.linear)
             inverse[curved] = 1.0 / self.shift[curved]
             aim = np.where(self.upper > 0, self.epsilon, -self.epsilon)
             aim = np.where((self.lower < 0) & (piece.b < 0), -self.epsilon, aim)
@@ -271,7 +299,7 @@ class FeatureProgramme:
             shift=self.shift[which],
             epsilon=self.epsilon[which],
             outside=Outside(matrix, pulled, self._held),
-        )
+        )._settled()
 
 
 def _idle(rows: LinearRows, shift: Array) -> Array:
@@ -283,4 +311,4 @@ def _idle(rows: LinearRows, shift: Array) -> Array:
 def _corner(shift: Array, bound: Array, epsilon: Array) -> Array:
     """Return the residual at which a row reaches its bound; at once where nothing bends it."""
     with np.errstate(invalid="ignore"):
-        return np.asarray(np.where(shift > 0, shift * bound, 0.0) + epsilon)
+        return np.where(shift > 0, shift * bound, 0.0) + epsilon

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.points import to_host
 from mercer.solvers.linear_margin.screening import FeatureProgramme
 
 
@@ -21,7 +22,7 @@ class StratifiedSample:
         """Order the rows of each sign and group at random."""
         with np.errstate(invalid="ignore"):
             side = np.nan_to_num(np.maximum(P.upper, 0.0) + np.minimum(P.lower, 0.0))
-        key = np.sign(side).astype(np.int8) + 3 * P.rows.group
+        key = to_host(np.sign(side)).astype(np.int8) + 3 * to_host(P.rows.group)
         rng = np.random.default_rng(0)
         return cls(tuple(rng.permutation(np.flatnonzero(key == kind)) for kind in np.unique(key)))
 

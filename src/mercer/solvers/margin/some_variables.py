@@ -43,7 +43,7 @@ def level_of(part: BoxState) -> Array:
     """Return the multiplier of the sum of each variable; before the first step none is known."""
     if not part.b.any():
         return np.zeros(len(part.b))
-    return part.problem.spread(part.problem.offsets(part.b, part.F))
+    return np.asarray(part.problem.spread(part.problem.offsets(part.b, part.F)))
 
 
 def batches(

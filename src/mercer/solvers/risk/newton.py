@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,6 +11,8 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
+from mercer.backends.blas import one_blas_thread
+from mercer.card_rows import CardRows
 from mercer.gram import DenseGram, FactoredGram, PrecomputedGram, exact
 from mercer.points import is_sparse
 from mercer.problems.risk.losses import LogLoss, LossCurvature, SquaredLoss
@@ -71,8 +74,9 @@ class NewtonRisk(Solver):
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
         """Descend from zero, or from every start."""
         space, semidefinite = _space(problem.of_weight_one())
-        best = best_of(space, self, watch, lambda at: _direction(at, self.tol, watch))
-        value = space.answer(best.arrival.element)
+        with _systems_alone(space):
+            best = best_of(space, self, watch, lambda at: _direction(at, self.tol, watch))
+            value = space.answer(best.arrival.element)
         status = best.arrival.status
         if status is Status.SOLVED and not semidefinite:
             status = Status.NOT_CONVEX
@@ -137,6 +141,12 @@ def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
     listed = [found[-1], zero, *found[:-1]]
     listed += [found[-1].times(4.0**j) for j in range(1, solver.n_init)]
     yield from listed[: solver.n_init]
+
+
+def _systems_alone(space: Space) -> AbstractContextManager[None]:
+    """Keep linear algebra to one thread where a card multiplies: what is left here is small."""
+    there = isinstance(space, FeatureSpace) and isinstance(space.F, CardRows)
+    return one_blas_thread() if there else nullcontext()
 
 
 def _space(problem: SmoothRisk) -> tuple[Space, bool]:

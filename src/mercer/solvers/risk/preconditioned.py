@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +85,7 @@ class NewtonSteps(ABC):
         goal = 0.3 * tol / left if left > 0 else 0.0
         return float(goal if goal >= _SHARPEST else min(0.1, np.sqrt(left)))
 
-    def scored(self, D: Array) -> Array:
+    def scored(self, D: Array) -> Any:
         """Return the scores of the rows, without a bias."""
         return self.space.scored(D)
 

@@ -95,7 +95,7 @@ class SampledHessian(NewtonSteps):
         agreed = _AGREES * self.space.problem.penalty * np.sqrt(self.space.squared(u))
         return super().share(u, g, min(tol, agreed / scale) if agreed > 0 else tol)
 
-    def scored(self, D: Array) -> Array:
+    def scored(self, D: Array) -> Any:
         """Multiply, in float32 where that serves."""
         self._done += 1.0
         if self._quick is None:

@@ -21,7 +21,7 @@ from mercer.card_rows import CardRows
 from mercer.deadline import row_slices
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.gram.storage.factored import squared_lengths
-from mercer.points import is_sparse
+from mercer.points import is_sparse, to_host
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
 from mercer.solvers.dual_form import dual_form
@@ -78,7 +78,7 @@ class Element:
     @property
     def scores(self) -> Array:
         """The values of the function at the rows."""
-        return np.asarray(self.image + self.bias)
+        return self.image + self.bias
 
 
 class Space(ABC):
@@ -97,8 +97,8 @@ class Space(ABC):
     agreement = np.inf
 
     def __init__(self, problem: SmoothRisk, diagonal: Array) -> None:
-        self.problem = problem
-        self.lengths = np.sqrt(np.maximum(diagonal, 0.0))
+        self.problem = problem = problem.placed()
+        self.lengths = problem.beside(np.sqrt(np.maximum(diagonal, 0.0)))
         share = problem.weights / problem.weights.sum()
         size = float(share @ np.square(self.lengths))
         self.scale = size if np.isfinite(size) and size > 0 else 1.0
@@ -110,7 +110,7 @@ class Space(ABC):
         return Element(coef, bias, self.scored)
 
     @abstractmethod
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Return the scores of the rows, without a bias."""
 
     @abstractmethod
@@ -150,7 +150,7 @@ class Space(ABC):
             self.problem.penalty * u.coef + self.lift(weighted_slopes), weighted_slopes
         )
 
-    def weighted_slopes(self, u: Element) -> Array:
+    def weighted_slopes(self, u: Element) -> Any:
         """Return the weighted slopes of the loss; several ask for those of one element."""
         if self._pulled is None or self._pulled[0] is not u:
             self._pulled = u, self.problem.weighted_slopes(u.scores)
@@ -175,9 +175,9 @@ class Space(ABC):
             return True
         return bool(size <= self.agreement * self.problem.penalty * np.sqrt(self.squared(u)))
 
-    def coef_of(self, u: Element) -> Array:
+    def coef_of(self, u: Element) -> Any:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
-        return np.asarray(-self.weighted_slopes(u) / self.problem.penalty)
+        return -self.weighted_slopes(u) / self.problem.penalty
 
     def _dual(self, coef: Array, weighted_slopes: Array) -> Element:
         bias = np.zeros(self.problem.columns)
@@ -201,6 +201,7 @@ class FeatureSpace(Space):
     """
 
     def __init__(self, problem: SmoothRisk, features: Any, diagonal: Array) -> None:
+        problem = problem.placed()
         self.F: Any = features
         self.middle: Array | None = None
         if problem.bias and not is_sparse(features):
@@ -211,8 +212,10 @@ class FeatureSpace(Space):
                 diagonal = squared_lengths(self.F)
         super().__init__(problem, diagonal)
 
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Multiply; function after function in memory, since losses add up over functions."""
+        if isinstance(self.F, CardRows):
+            return self.F.image(coef)
         if not isinstance(self.F, np.ndarray):
             return np.asfortranarray(self.F @ coef)
         return np.asarray((coef.T @ self.F.T).T)
@@ -243,15 +246,16 @@ class FeatureSpace(Space):
         """Return weights of zero."""
         k = self.problem.columns
         coef, image = np.zeros((self.F.shape[1], k)), np.zeros((self.F.shape[0], k), order="F")
-        return Element(coef, np.zeros(k), self.scored, image)
+        return Element(coef, np.zeros(k), self.scored, self.problem.beside(image))
 
     def answer(self, element: Element) -> Coefficients:
         """Return coefficients of rows, and the weights where the features are the kernel's own."""
         coef, bias = self.coef_of(element), self._bias_of(element)
         if not isinstance(self.problem.gram, FactoredGram):
-            return Coefficients(coef, bias)
+            return Coefficients(to_host(coef), bias)
         s, w = self.problem.weights, element.coef
-        return Coefficients(dual_form(self.F, self.middle, s, self.problem.bias, coef, w), bias, w)
+        coef = dual_form(self.F, self.middle, s, self.problem.bias, coef, w)
+        return Coefficients(to_host(coef), bias, w)
 
     def _bias_of(self, element: Element) -> Array:
         """Return the bias of features that are not taken from their mean."""
@@ -291,7 +295,7 @@ class RowSpace(Space):
         if problem.bias:
             self.lengths = np.sqrt(_from_the_mean(problem))
 
-    def scored(self, coef: Array) -> Array:
+    def scored(self, coef: Array) -> Any:
         """Multiply by K."""
         return np.asarray(self.gram @ coef)
 

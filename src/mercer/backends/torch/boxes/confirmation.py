@@ -3,7 +3,8 @@
 A K stored in float32 moves a programme: the error of F grows with the coefficients. So after a
 descent some rows of K are evaluated anew from the points. Programmes for which products with these
 differ get all of F in float64, which shows their true violations, and those that are too large
-descend again from there: the error of what they add is as small as the steps they add.
+descend again from there: the error of what they add is as small as the steps they add, and where it
+is bounded by less than the tolerance leaves, F is not computed once more.
 """
 
 from __future__ import annotations
@@ -29,6 +30,8 @@ _SAMPLE = 64  # rows of K that are evaluated anew
 _ALLOWED = 0.2  # of tol: errors in a sample that leave the largest, too, within the tolerance
 _AGAIN = 0.7  # of tol: what later descents aim at
 _DESCENTS = 12  # that follow the first at most
+_LEFT = (1 - _AGAIN) / 2  # of tol: errors of F that leave such a descent within the tolerance
+_UNSEEN = 2.0  # times the largest rounding of an entry in a sample: that of all entries
 _STUCK = 0.5  # of the last violation: a descent that leaves more has found nothing
 
 
@@ -125,7 +128,10 @@ class Products:
         self.places, self._programmes, self._device = own, programmes, device
         self._K, self._exact = block.K, block.exact
         self._rows = [self._row_numbers(place) for place in own]
-        self._product = self._stored_product()
+        self._b = self._coefficients()
+        self._product = self._stored_product(self._b)
+        self._rounding = np.inf  # of an entry of the stored matrix
+        self._drift = np.full(self._b.shape[1], np.inf)  # at most, since float64 was seen
 
     @property
     def is_exact(self) -> bool:
@@ -150,9 +156,7 @@ class Products:
             out[:, place.columns].index_add_(0, rows, b.T)
         return out
 
-    def _stored_product(self) -> Tensor:
-        right = self._coefficients()
-
+    def _stored_product(self, right: Tensor) -> Tensor:
         def multiply(entries: int) -> Tensor:
             out = torch.empty_like(right)
             for part in parts(len(right), entries // max(1, len(right))):
@@ -167,15 +171,37 @@ class Products:
             return np.zeros(self._product.shape[1])
         n = len(self._K)
         rows = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).astype(np.int64))
-        true = self._exact.block(rows, slice(0, n)).double() @ self._coefficients()
-        return to_host((true - self._product[self._device.put(rows)]).abs().amax(dim=0))
+        index = self._device.put(rows)
+        true = self._exact.block(rows, slice(0, n)).double()
+        off = (true @ self._b - self._product[index]).abs().amax(dim=0)
+        rounding = (true - self._K[index]).abs().amax()
+        found = to_host(torch.cat([off, rounding[None]]))
+        self._rounding = float(found[-1])
+        return found[:-1]
 
-    def set_right(self, columns: Array) -> None:
-        """Compute products, and F, of some of its programmes in float64 from the points."""
+    def set_right(self, columns: Array, allowed: float) -> None:
+        """Compute products, and F, of some of its programmes in float64 from the points.
+
+        Those that were so before, and moved so little that what rounding made of it is allowed,
+        have their F already.
+        """
+        if self._exact is None or not len(columns):
+            return
+        b = self._coefficients()
+        added, self._b = b - self._b, b
+        self._drift += _UNSEEN * self._rounding * to_host(added.abs().sum(dim=0))
+        near = self._drift[columns] <= allowed
+        index = self._device.put(columns[near])
+        if len(index):
+            self._product[:, index] += self._stored_product(added[:, index].contiguous())
+        self._recompute(columns[~near])
+
+    def _recompute(self, columns: Array) -> None:
         if self._exact is None or not len(columns):
             return
         index = self._device.put(columns)
-        self._product[:, index] = self._exact.times(self._coefficients()[:, index].contiguous())
+        self._product[:, index] = self._exact.times(self._b[:, index].contiguous())
+        self._drift[columns] = 0.0
         chosen = np.zeros(self._product.shape[1], dtype=bool)
         chosen[columns] = True
         for place, rows in zip(self.places, self._rows, strict=True):
@@ -230,7 +256,7 @@ def confirm(
         if not wrong.any():
             return
         for one in products:
-            one.set_right(np.flatnonzero(wrong[one.numbers]))
+            one.set_right(np.flatnonzero(wrong[one.numbers]), _LEFT * tol)
         violations[wrong] = measure(matrices, programmes, tol)[wrong]
         wrong &= (violations > tol) & (violations <= _STUCK * last) & (steps < max_iter)
         worst = float(violations[wrong].max(initial=-np.inf))

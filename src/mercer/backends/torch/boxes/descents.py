@@ -5,8 +5,7 @@ The host only starts rounds, many at a time, and looks now and then who is done.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from itertools import count
 from typing import TypeAlias
 
@@ -20,8 +19,16 @@ from mercer.backends.contract import Poll
 from mercer.backends.torch.boxes.newton import Newton
 from mercer.backends.torch.boxes.programmes import Programmes, on_device
 from mercer.backends.torch.boxes.rounds import Look, Rounds
+from mercer.backends.torch.boxes.strands import (
+    Strand,
+    Streams,
+    own_streams,
+    split,
+    wait_for_all,
+)
 from mercer.backends.torch.boxes.turns import in_turns
-from mercer.backends.torch.device import Device
+from mercer.backends.torch.cuda_texts.compiling import is_compiled
+from mercer.backends.torch.device import Device, to_host
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -36,11 +43,6 @@ _FALLEN = 0.99  # of the least violation: what counts as a new one
 _VARIABLE = 4 * 2 + 8 * 6  # bytes: its row and its sum, and what a programme says of it
 INT32 = np.iinfo(np.int32).max
 COUNT = 1 << 15  # programmes at once: what a grid takes in its second dimension
-
-
-def is_compiled() -> bool:
-    """Return whether this torch compiles CUDA texts."""
-    return hasattr(torch.cuda, "_compile_kernel")
 
 
 def can_descend(boxes: Sequence[Box]) -> bool:
@@ -98,58 +100,92 @@ def descend(
     only : int array, optional
         Which programmes move; all by default.
     """
-    with _own_stream(matrices[0]):
-        return _descend(matrices, programmes, tol, max_iter, poll, only)
+    with own_streams(matrices[0]) as streams:
+        limit = min(max_iter, INT32)
+        going = _by_width(programmes, only)
+        rounds = Rounds(matrices, programmes, tol, limit)
+        return _Descent(rounds, Newton(matrices, programmes, tol), limit, streams).run(going, poll)
 
 
-def _descend(
-    matrices: Sequence[Tensor],
-    programmes: Programmes,
-    tol: float | Array,
-    max_iter: int,
-    poll: Poll | None,
-    only: Array | None,
-) -> tuple[Array, Array]:
-    limit = min(max_iter, INT32)
-    progress, running = _Progress(), len(programmes.sizes) if only is None else len(only)
-    rounds = Rounds(matrices, programmes, tol, limit, running)
-    if only is not None:
-        rounds.only(only)
-    newton, made = Newton(matrices, programmes, tol), 0
-    seen: Look | None = None
-    for number in count():
+def _by_width(programmes: Programmes, only: Array | None) -> Array:
+    """Return which programmes move, those alike in the width of their boxes side by side.
+
+    Wide boxes take more steps in a round, and more rounds; one variable of each tells.
+    """
+    first = programmes.begin[:-1].long()
+    widths = to_host(programmes.upper[first] - programmes.lower[first])
+    order = np.argsort(widths, kind="stable")
+    return order if only is None else order[np.isin(order, only)]
+
+
+class _Descent:
+    """Programmes on their way, in strands.
+
+    Parameters
+    ----------
+    rounds : Rounds
+        Where they stand.
+    newton : Newton
+        Steps on faces.
+    limit : int
+        Pair steps of each.
+    streams : sequence
+        Where strands may run.
+    """
+
+    def __init__(self, rounds: Rounds, newton: Newton, limit: int, streams: Streams) -> None:
+        self._rounds, self._newton, self._limit = rounds, newton, limit
+        self._streams, self._progress = streams, _Progress()
+        self._made = 0
+
+    def run(self, going: Array, poll: Poll | None) -> tuple[Array, Array]:
+        """Make rounds until all are at their ends; return pair steps and violations."""
+        strands = split(self._rounds, going, self._streams)
+        for number in count():
+            some = _FIRST if number < _LOOKS else _ROUNDS
+            self._made += some
+            looks = [self._advanced(strand, some) for strand in strands]
+            look = next((one for one in reversed(looks) if one is not None), None)
+            if look is None:
+                continue
+            asked = poll is not None and poll(int(look.steps.sum()), float(look.violations.max()))
+            left = np.concatenate([strand.numbers for strand in strands])
+            if asked or not len(left):
+                break
+            uneven = not all(len(strand.numbers) for strand in strands)
+            if self._stepped(left, look) or uneven or 2 * len(left) <= len(going):
+                going, strands = left, split(self._rounds, left, self._streams)
+        wait_for_all(self._streams)
+        self._rounds.close()
+        found = self._rounds.look().read()
+        return found.steps, found.violations
+
+    def _advanced(self, strand: Strand, some: int) -> Look | None:
+        """Start rounds of a strand; let those of its programmes go that were done before."""
         deadline.check()
-        some = _FIRST if number < _LOOKS else _ROUNDS
-        rounds.launch(some)
-        made += some
-        before, seen = seen, rounds.look()
-        if before is None:
-            continue  # the card has work to do while the host reads what was a moment ago
-        found = before.read()
-        going = (found.finished == 0) & (found.steps < limit)
-        going &= True if only is None else np.isin(np.arange(len(going)), only)
-        going = np.flatnonzero(going & progress.is_made(found.violations))
-        asked = poll is not None and poll(int(found.steps.sum()), float(found.violations.max()))
-        if asked or not len(going):
-            break
-        if rounds.has_larger_sets(len(going)):
-            rounds, seen = rounds.carried_on(len(going)), None
-        due = newton.due(going, found.violations, made)
+        look = strand.advance(some) if len(strand.numbers) else None
+        if look is not None:
+            own = strand.numbers
+            going = (look.finished[own] == 0) & (look.steps[own] < self._limit)
+            going &= self._progress.is_made(look.violations, own)
+            strand.only(own[going])
+        return look
+
+    def _stepped(self, left: Array, look: Look) -> bool:
+        """Make steps on faces where few programmes are left; return whether there were any."""
+        due = self._newton.due(left, look.violations, self._made)
         if len(due):
-            rounds.close()  # F follows the steps of the last sets
-            seen = None
-            for one in due:
-                newton.step(int(one), float(found.violations[one]), made)
-        rounds.only(going)
-    rounds.close()
-    found = rounds.look().read()
-    return found.steps, found.violations
+            wait_for_all(self._streams)
+            self._rounds.close()  # F follows the steps of the last sets
+        for one in due:
+            self._newton.step(int(one), float(look.violations[one]), self._made)
+        return len(due) > 0
 
 
 def measure(matrices: Sequence[Tensor], programmes: Programmes, tol: float | Array) -> Array:
     """Return the violations of all programmes where they stand; see `descend`."""
-    with _own_stream(matrices[0]):
-        rounds = Rounds(matrices, programmes, tol, 0, len(programmes.sizes))
+    with own_streams(matrices[0]):
+        rounds = Rounds(matrices, programmes, tol, 0)
         rounds.close()
         return rounds.look().read().violations
 
@@ -161,26 +197,13 @@ class _Progress:
         self._least: Array | None = None
         self._since: Array | None = None
 
-    def is_made(self, violations: Array) -> Array:
-        """Return which programmes have fallen to a new least in the last `_PATIENCE` looks."""
+    def is_made(self, violations: Array, own: Array) -> Array:
+        """Return which of some programmes came to a new least in the last `_PATIENCE` looks."""
         if self._least is None or self._since is None:
-            self._least, self._since = np.array(violations), np.zeros(len(violations), dtype=int)
-        fell = violations < _FALLEN * self._least
-        self._least = np.where(fell, violations, self._least)
-        self._since = np.where(fell, 0, self._since + 1)
-        return np.asarray(self._since < _PATIENCE)
-
-
-@contextmanager
-def _own_stream(K: Tensor) -> Iterator[None]:
-    """Let what several threads ask for (folds of a search) run side by side on a card."""
-    if not K.is_cuda:
-        yield
-        return
-    own = torch.cuda.Stream(K.device)
-    own.wait_stream(torch.cuda.current_stream(K.device))
-    try:
-        with torch.cuda.stream(own):
-            yield
-    finally:  # nothing is let go of that a round still writes to
-        own.synchronize()
+            self._least = np.full(len(violations), np.inf)
+            self._since = np.zeros(len(violations), dtype=int)
+        now = violations[own]
+        fell = now < _FALLEN * self._least[own]
+        self._least[own] = np.where(fell, now, self._least[own])
+        self._since[own] = np.where(fell, 0, self._since[own] + 1)
+        return np.asarray(self._since[own] < _PATIENCE)

@@ -8,7 +8,8 @@ by side, since those of one kernel fill a third of a card.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from typing import TypeAlias
 
 import numpy as np
@@ -17,16 +18,17 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.boxes import BoxPath, BoxPathAnswer
 from mercer.backends.contract import Poll
-from mercer.backends.torch.boxes.confirmation import Block, Products, confirm, places
+from mercer.backends.torch.boxes.confirmation import Block, Place, Products, confirm, places
 from mercer.backends.torch.boxes.descents import COUNT, INT32, descend
 from mercer.backends.torch.boxes.programmes import Programmes, multipliers
 from mercer.backends.torch.boxes.turns import in_turns
-from mercer.backends.torch.device import Device, to_host
+from mercer.backends.torch.device import Device, parts, to_host
 
 Tensor: TypeAlias = torch.Tensor
 
 _VARIABLE = 4 + 8 * 10  # bytes: its row, what a programme says of it, and sides of its conditions
-_COLUMN = 8 * 3  # bytes for each row of K: coefficients of a programme, and products with them
+_AT_ONCE = 1 << 24  # variables whose sides are looked at: some hundred megabytes
+_COLUMN = 8 * 4  # bytes for each row of K: coefficients of a programme, and products with them
 
 
 def begin_at_zero(paths: Sequence[BoxPath]) -> bool:
@@ -117,45 +119,45 @@ def _solve(
 
 
 def _programmes(blocks: Sequence[Block], device: Device) -> Programmes:
-    """Write down the steps of all paths on the device."""
+    """Write down the steps of all paths on the device, in few pieces."""
     paths = [path for block in blocks for path in block.paths]
-    sizes = [len(path.box.gradient) for path in paths for _ in path.steps]
-    number = [k for k, block in enumerate(blocks) for path in block.paths for _ in path.steps]
     points = [len(block.K) for block in blocks for _ in block.paths]
+    lengths = np.array([len(path.box.gradient) for path in paths])
+    counts = np.array([len(path.steps) for path in paths])
+    sizes, total = np.repeat(lengths, counts), int(lengths @ counts)
+    begin = np.concatenate([[0], np.cumsum(sizes)])
+    # every variable of every step reads its path's, and what its step makes of it
+    programme = torch.repeat_interleave(device.put(sizes, np.int64), output_size=total)
+    shifts = np.repeat(np.cumsum(lengths) - lengths, counts) - begin[:-1]
+    source = torch.arange(total, device=device.name) + device.put(shifts)[programme]
 
-    def times(factors: Sequence[float], values: Array | None, m: int) -> Tensor:
-        if values is None:
-            return torch.zeros(len(factors) * m, dtype=torch.float64, device=device.name)
-        return torch.outer(_put(factors, device), device.put(values, np.float64)).flatten()
+    def times(factors: Sequence[float], values: Sequence[Array | None]) -> Tensor | None:
+        if all(one is None for one in values):
+            return None
+        pairs = zip(values, lengths, strict=True)
+        known = [np.zeros(m) if one is None else one for one, m in pairs]
+        own = device.put(np.concatenate(known), np.float64)[source]
+        return own * device.put(np.array(factors, dtype=np.float64))[programme]
 
-    lower, upper, F, epsilon, shift, rows = [], [], [], [], [], []
-    for path, n in zip(paths, points, strict=True):
-        box, steps, m = path.box, path.steps, len(path.box.gradient)
-        lower.append(times([step.bound for step in steps], box.lower, m))
-        upper.append(times([step.bound for step in steps], box.upper, m))
-        F.append(times([1.0] * len(steps), box.gradient, m))
-        epsilon.append(times([step.epsilon for step in steps], box.epsilon, m))
-        shift.append(times([step.shift for step in steps], box.shift, m))
-        own = np.arange(n) if box.rows is None else box.rows
-        rows.append(device.put(own, np.int32).repeat(len(steps)))
-    tube = any(path.box.epsilon is not None for path in paths)
-    shifted = any(path.box.shift is not None for path in paths)
+    steps = [step for path in paths for step in path.steps]
+    bounds, boxes = [step.bound for step in steps], [path.box for path in paths]
+    lower, upper = (times(bounds, [getattr(x, name) for x in boxes]) for name in ("lower", "upper"))
+    F = times([1.0] * len(steps), [box.gradient for box in boxes])
+    assert lower is not None and upper is not None and F is not None
+    pairs = zip(boxes, points, strict=True)
+    rows = np.concatenate([np.arange(n) if box.rows is None else box.rows for box, n in pairs])
     return Programmes(
-        sizes,
-        device.put(np.concatenate([[0], np.cumsum(sizes)]), np.int32),
-        torch.cat(rows),
-        torch.cat(lower),
-        torch.cat(upper),
-        torch.zeros(sum(sizes), dtype=torch.float64, device=device.name),
-        torch.cat(F),
-        torch.cat(epsilon) if tube else None,
-        torch.cat(shift) if shifted else None,
-        matrix=number,
+        sizes.tolist(),
+        device.put(begin, np.int32),
+        device.put(rows, np.int32)[source],
+        lower,
+        upper,
+        torch.zeros(total, dtype=torch.float64, device=device.name),
+        F,
+        times([step.epsilon for step in steps], [box.epsilon for box in boxes]),
+        times([step.shift for step in steps], [box.shift for box in boxes]),
+        matrix=[k for k, block in enumerate(blocks) for path in block.paths for _ in path.steps],
     )
-
-
-def _put(values: Sequence[float], device: Device) -> Tensor:
-    return device.put(np.array(values), np.float64)
 
 
 def _answers(
@@ -163,13 +165,11 @@ def _answers(
 ) -> list[list[BoxPathAnswer]]:
     """Bring the answers to all paths to the host, in few pieces: each journey has its price."""
     every = [(one, place) for one in products for place in one.places]
-    sides = [
-        [side.view(place.shape) for side in programmes.sides(place.variables)] for _, place in every
-    ]
-    finite = [
-        programmes.F[place.variables].view(place.shape).isfinite().all(1) for _, place in every
-    ]
-    small = torch.cat([torch.cat([multipliers(*two) for two in sides]), torch.cat(finite).double()])
+    levels, finite = [], []
+    for m, some in _alike([place for _, place in every]):
+        levels.append(multipliers(*(side.view(-1, m) for side in programmes.sides(some))))
+        finite.append(programmes.F[some].view(-1, m).isfinite().all(1))
+    small = torch.cat([torch.cat(levels), torch.cat(finite).double()])
     offsets, known = to_host(small).reshape(2, -1)
     values = to_host(torch.cat([one.values(place).T.flatten() for one, place in every]))
     b, F = to_host(programmes.b), to_host(programmes.F)
@@ -193,3 +193,12 @@ def _answers(
             first = last
         found.append(own)
     return found
+
+
+def _alike(every: Sequence[Place]) -> Iterator[tuple[int, slice]]:
+    """Return runs of programmes of one size: the size, and the variables of some of the run."""
+    for m, run in groupby(every, key=lambda place: place.shape[1]):
+        own = list(run)
+        first, last = own[0].variables.start, own[-1].variables.stop
+        for some in parts(last - first, m * max(1, _AT_ONCE // max(1, m))):
+            yield m, slice(first + some.start, first + some.stop)

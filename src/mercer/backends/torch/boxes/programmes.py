@@ -12,6 +12,7 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.boxes import Box, BoxAnswer
 from mercer.backends.torch.device import to_host
+from mercer.staging import send
 
 Tensor: TypeAlias = torch.Tensor
 
@@ -98,13 +99,19 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
     sizes = [len(box.gradient) for box in boxes]
 
     def put(arrays: Sequence[Array], dtype: Any = np.float64) -> Tensor:
-        return torch.from_numpy(np.concatenate(arrays).astype(dtype)).to(K.device)
+        joined = np.concatenate(arrays, dtype=dtype, casting="unsafe")
+        return send(torch.from_numpy(joined), str(K.device))
 
     def optional(arrays: Sequence[Array | None], dtype: Any = np.float64) -> Tensor | None:
         if all(array is None for array in arrays):
             return None
         pairs = zip(arrays, sizes, strict=True)
         return put([np.zeros(m) if array is None else array for array, m in pairs], dtype)
+
+    def starts() -> Tensor:
+        if not any(box.start.any() for box in boxes):  # most begin at zero
+            return torch.zeros(sum(sizes), dtype=torch.float64, device=K.device)
+        return put([box.start for box in boxes])
 
     every = np.arange(len(K))
     return Programmes(
@@ -113,7 +120,7 @@ def on_device(K: Tensor, boxes: Sequence[Box]) -> Programmes:
         put([every if box.rows is None else box.rows for box in boxes], np.int32),
         put([box.lower for box in boxes]),
         put([box.upper for box in boxes]),
-        put([box.start for box in boxes]),
+        starts(),
         put([box.gradient for box in boxes]),
         optional([box.epsilon for box in boxes]),
         optional([box.shift for box in boxes]),

@@ -10,19 +10,22 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.torch.boxes.follow_kernel import FOLLOW, follow_text
-from mercer.backends.torch.boxes.kernel_parts import GROUPS
+from mercer.backends.boxes import Form
 from mercer.backends.torch.boxes.launches import prepared
 from mercer.backends.torch.boxes.programmes import Programmes
-from mercer.backends.torch.boxes.solve_kernel import SOLVE, solve_text
+from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text
+from mercer.backends.torch.boxes.texts.parts import GROUPS
+from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text
+from mercer.backends.torch.cuda_texts.compiling import begin, kernel
 
 Tensor: TypeAlias = torch.Tensor
 
 _SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
-_SHARED = 128  # variables of a set where two programmes share a multiprocessor
 _FIXED = 34 << 10  # bytes of shared memory beside K between the variables of a set
-_SHARE = 0.3  # of the present violation: what a set is solved to; less takes more steps in all
-_INNER = 128  # pair steps in a set at most: all programmes of a round wait for the last one's
+# What of the present violation a set is solved to, and its pair steps at most. For 500 programmes
+# of 8000 variables these are faster than (0.3, 128), (0.2, 192), (0.15, 256) and (0.1, 384): fewer
+# rounds of more steps, but all programmes of a round wait for the last one's.
+_SHARE, _INNER = 0.15, 192
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
 
@@ -40,8 +43,6 @@ class Rounds:
         Largest violation at the end, of all or of each.
     limit : int
         Pair steps of each programme.
-    running : int
-        How many programmes move: where they are many, sets are smaller.
     """
 
     def __init__(
@@ -50,11 +51,9 @@ class Rounds:
         programmes: Programmes,
         tol: float | Array,
         limit: int,
-        running: int,
     ) -> None:
         K = self._K = matrices[0]
-        self._matrices, self._programmes, self._limit = matrices, programmes, limit
-        self._tol = tol
+        self._programmes, self._limit = programmes, limit
         number, largest = len(programmes.sizes), max(programmes.sizes)
         own = np.zeros(number, dtype=int) if programmes.matrix is None else programmes.matrix
         addresses = np.array([one.data_ptr() for one in matrices], dtype=np.uint64)[own]
@@ -62,15 +61,17 @@ class Rounds:
         strides = np.array([one.stride(0) for one in matrices], dtype=np.int32)[own]
         self._strides = torch.from_numpy(strides).to(K.device)
         self._tols = torch.from_numpy(np.broadcast_to(tol, number).astype(float)).to(K.device)
-        self._width = max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
+        self._width = _width_of(largest)
         self._groups = -(-largest // self._width)
-        size = self._size = _size_of_sets(K.device, running)
+        size = _size_of_sets(K.device)
         tube, shifted = programmes.epsilon is not None, programmes.shift is not None
         sums = 1 if programmes.sums is None else 2
-        self._threads = min(self._width, 1024)
+        self._threads = _threads_of(self._width)
+        if K.is_cuda:
+            begin_kernels(K.device, Form(largest, number, sums, tube, shifted))
         self._follow = _follow_kernel(self._threads, size, sums, tube, K.device.index)
         self._solve = _solve_kernel(size, sums, tube, shifted, K.device.index)
-        self._active = torch.arange(number, dtype=torch.int32, device=K.device)
+        self._all = torch.arange(number, dtype=torch.int32, device=K.device)
         self._finished, self._counts, self._sizes, self._steps = (
             self._ints(number) for _ in "1234"
         )
@@ -79,7 +80,7 @@ class Rounds:
         places = 2 * sums * number * GROUPS
         self._numbers, self._values = self._ints(places), self._doubles(places)
         self._violations, self._none = self._doubles(number), self._doubles(1)
-        self._shared = 4 * size * (size + 1)
+        self._shared = _shared_by(size)
 
     def _ints(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.int32, device=self._K.device)
@@ -87,31 +88,18 @@ class Rounds:
     def _doubles(self, count: int) -> Tensor:
         return torch.zeros(count, dtype=torch.float64, device=self._K.device)
 
-    def has_larger_sets(self, running: int) -> bool:
-        """Return whether so few programmes are left that their sets may be larger."""
-        return _size_of_sets(self._K.device, running) > self._size
+    def chosen(self, going: Array) -> Tensor:
+        """Send the numbers of some programmes."""
+        numbers = torch.from_numpy(going.astype(np.int32))
+        pinned = numbers.pin_memory() if self._K.is_cuda else numbers
+        return pinned.to(self._K.device, non_blocking=True)
 
-    def carried_on(self, running: int) -> Rounds:
-        """Let all programmes go on from where they stand, with sets for so few."""
-        self.close()
-        other = Rounds(self._matrices, self._programmes, self._tol, self._limit, running)
-        for name in ("_steps", "_finished", "_violations"):
-            getattr(other, name).copy_(getattr(self, name))
-        return other
-
-    def only(self, going: Array) -> None:
-        """Go on with some programmes."""
-        if len(going) < len(self._active):
-            numbers = torch.from_numpy(going.astype(np.int32))
-            pinned = numbers.pin_memory() if self._K.is_cuda else numbers
-            self._active = pinned.to(self._K.device, non_blocking=True)
-
-    def launch(self, rounds: int, limit: int | None = None) -> None:
-        """Start so many rounds, one after another."""
-        p, active = self._programmes, len(self._active)
+    def launch(self, rounds: int, some: Tensor, limit: int | None = None) -> None:
+        """Start so many rounds of some programmes, one after another."""
+        p, active = self._programmes, len(some)
         given = (p.epsilon, p.sums, p.shift)
         epsilon, sums, shift = (self._none if one is None else one for one in given)
-        head = [self._addresses, self._strides, self._active, p.begin, p.rows, p.lower, p.upper]
+        head = [self._addresses, self._strides, some, p.begin, p.rows, p.lower, p.upper]
         moves = [self._finished, self._counts, self._moved, self._moves]
         found = [self._values, self._numbers]
         follow = [*head, epsilon, sums, p.b, p.F, *moves, *found, self._width]
@@ -127,9 +115,7 @@ class Rounds:
 
     def close(self) -> None:
         """Let F of all programmes follow their last steps, and measure the violations."""
-        number = len(self._programmes.sizes)
-        self._active = torch.arange(number, dtype=torch.int32, device=self._K.device)
-        self.launch(1, limit=0)
+        self.launch(1, self._all, limit=0)
 
     def look(self) -> Look:
         """Ask where all programmes stand, without waiting for the answer."""
@@ -175,26 +161,52 @@ def _at(K: Tensor) -> Any:
     return torch.cuda.device(K.device if K.is_cuda else -1)
 
 
-def _size_of_sets(device: Any, running: int) -> int:
-    """Return the variables of a set: fewer where programmes are more than multiprocessors."""
-    card = torch.cuda.get_device_properties(device)
-    room, most = card.shared_memory_per_block_optin, _SETS[0]
-    if running > card.multi_processor_count:
-        most = _SHARED
-    return next((s for s in _SETS if s <= most and 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
+def _size_of_sets(device: Any) -> int:
+    """Return the variables of a set: as many as a multiprocessor has room for.
+
+    Smaller sets, two programmes on each, move as many rows in all, in more rounds.
+    """
+    room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
+    return next((s for s in _SETS if 4 * s * (s + 1) + _FIXED <= room), _SETS[-1])
 
 
 @cache
 def _follow_kernel(threads: int, size: int, sums: int, tube: bool, card: int) -> Any:
-    text = follow_text(threads, size=size, sums=sums, tube=tube)
-    with torch.cuda.device(card):
-        return torch.cuda._compile_kernel(text, FOLLOW)
+    return kernel(follow_text(threads, size=size, sums=sums, tube=tube), FOLLOW, card)
 
 
 @cache
 def _solve_kernel(size: int, sums: int, tube: bool, shifted: bool, card: int) -> Any:
     text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
-    with torch.cuda.device(card):
-        kernel = torch.cuda._compile_kernel(text, SOLVE)
-        kernel.set_shared_memory_config(4 * size * (size + 1))
-    return kernel
+    return kernel(text, SOLVE, card, _shared_by(size))
+
+
+def begin_kernels(device: Any, form: Form) -> None:
+    """Compile the kernels of programmes that will be moved, without waiting for them.
+
+    Parameters
+    ----------
+    device : torch.device
+        The card.
+    form : Form
+        What the programmes have.
+    """
+    size, (_, _, sums, tube, shifted) = _size_of_sets(device), form
+    threads = _threads_of(_width_of(form.largest))
+    begin(follow_text(threads, size=size, sums=sums, tube=tube), FOLLOW, device.index)
+    text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
+    begin(text, SOLVE, device.index, _shared_by(size))
+
+
+def _width_of(largest: int) -> int:
+    """Return the variables of a group, for so many of the largest programme."""
+    return max(_NARROWEST, 1 << int(np.ceil(np.log2(max(1.0, largest / GROUPS)))))
+
+
+def _threads_of(width: int) -> int:
+    return min(width, 1024)
+
+
+def _shared_by(size: int) -> int:
+    """Return the bytes of K between the variables of a set."""
+    return 4 * size * (size + 1)

@@ -24,10 +24,13 @@ Tensor: TypeAlias = torch.Tensor
 
 WIDTH = 2048  # columns of a panel: products of such depth are as fast as any
 
+_WIDE = 2  # panels side by side where no memory is saved: fewer products, each started by the host
 
-def panel_parts(n: int) -> list[slice]:
-    """Cut columns into panels."""
-    return [slice(first, min(n, first + WIDTH)) for first in range(0, n, WIDTH)]
+
+def panel_parts(n: int, width: int | None = None) -> list[slice]:
+    """Cut columns into panels, of `WIDTH` columns by default."""
+    width = WIDTH if width is None else width
+    return [slice(first, min(n, first + width)) for first in range(0, n, width)]
 
 
 def packed_bytes(n: int) -> float:
@@ -42,8 +45,8 @@ class PackedFactor(Factor):
     Parameters
     ----------
     panels : list of tensors
-        The k-th holds the rows of its columns from their diagonal on, (n - k WIDTH, WIDTH), with
-        zeros above the diagonal.
+        The k-th holds the rows of its columns from their diagonal on, (n - k w, w) for panels of w
+        columns, with zeros above the diagonal.
     device : Device
         Where they lie.
     """
@@ -51,7 +54,7 @@ class PackedFactor(Factor):
     def __init__(self, panels: list[Tensor], device: Device) -> None:
         self.panels, self._device = panels, device
         self.size = len(panels[0])
-        self.parts = panel_parts(self.size)
+        self.parts = panel_parts(self.size, panels[0].shape[1])
         # a product with an inverse is done at once; solving goes row after row
         self._inverses = [_inverse(panel) for panel in panels]
 
@@ -65,10 +68,11 @@ class PackedFactor(Factor):
         for part, panel, inverse in reversed(each) if transposed else each:
             height = part.stop - part.start
             if transposed:
-                out[part] = inverse.T @ (out[part] - panel[height:].T @ out[part.stop :])
+                mine = torch.addmm(out[part], panel[height:].T, out[part.stop :], alpha=-1.0)
+                out[part] = inverse.T @ mine
             else:
                 out[part] = inverse @ out[part]
-                out[part.stop :] -= panel[height:] @ out[part]
+                out[part.stop :].addmm_(panel[height:], out[part], alpha=-1.0)
         return out
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
@@ -139,7 +143,8 @@ def in_panels(factor: Factor) -> Factor:
     if not isinstance(factor, DeviceFactor):
         return factor
     L = factor.tensor
-    return PackedFactor([L[part.start :, part] for part in panel_parts(len(L))], factor.device)
+    wide = panel_parts(len(L), _WIDE * WIDTH)
+    return PackedFactor([L[part.start :, part] for part in wide], factor.device)
 
 
 def packed_cholesky(

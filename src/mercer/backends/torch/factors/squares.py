@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from functools import singledispatch
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -20,7 +20,7 @@ from mercer import deadline
 from mercer.backends.stored import Factor
 from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.device_matrix import DeviceFactor, factored
-from mercer.backends.torch.factors.packed import PackedFactor, packed_cholesky
+from mercer.backends.torch.factors.packed import PackedFactor, in_panels, packed_cholesky
 
 Tensor: TypeAlias = torch.Tensor
 _EPS = float(np.finfo(float).eps)
@@ -96,19 +96,20 @@ class _Dense(Squares):
         _add_square(self._matrix, G)
 
     def add_mixed(self, points: Iterator[Tensor], count: int, penalty: float) -> bool:
-        half, m = self._landmarks.half, len(self._matrix)
+        m = len(self._matrix)
         if not self._device.has_room(_MIXED * 8.0 * m * m):
             return False
+        panels: Any = in_panels(self._landmarks)
         first = next(points)
         largest = float(first.square().sum(dim=1).amax()) * count / first.shape[1]
         # sums of products are off by their rounding, and this by what L^-1 makes of it
-        if not _EPS * largest * _inverse_size(self._landmarks, self._device) < _LATE * penalty:
+        if not _EPS * largest * _inverse_size(panels, m, self._device) < _LATE * penalty:
             return False
         raw = torch.zeros_like(self._matrix)
         for B in chain([first], points):
             _add_square(raw, B)
-        raw = half(raw.tril_().add_(raw.tril(-1).T))
-        self._matrix += half(raw.T)
+        raw = panels.half(raw.tril_().add_(raw.tril(-1).T))
+        self._matrix += panels.half(raw.T)
         return True
 
     def factor(self, penalty: float) -> Factor:
@@ -119,7 +120,7 @@ class _Dense(Squares):
             matrix.diagonal().add_(shift - added)
             added = shift
             L, info = self._device.once(
-                lambda: factored(matrix, self._device),
+                lambda: factored(matrix),
                 8.0 * matrix.numel(),
                 f"the factor of features at {len(matrix)} landmarks",
             )
@@ -145,12 +146,12 @@ def _add_square(matrix: Tensor, G: Tensor) -> None:
         matrix[part, : part.stop].addmm_(G[part], G[: part.stop].T)
 
 
-def _inverse_size(factor: DeviceFactor, device: Device) -> float:
+def _inverse_size(factor: Factor, m: int, device: Device) -> float:
     """Estimate the norm of (L L')^-1 by the power method, and double it."""
-    start = np.random.default_rng(0).standard_normal((len(factor.tensor), 1))
+    start = np.random.default_rng(0).standard_normal((m, 1))
     v, size = device.put(start), 0.0
     for _ in range(_POWERS):
-        v = factor.half(factor.half(v / torch.linalg.vector_norm(v)), transposed=True)
+        v = factor.solve_there(v / torch.linalg.vector_norm(v))
         size = float(torch.linalg.vector_norm(v))
         if not 0 < size < math.inf:
             return math.inf

@@ -54,7 +54,7 @@ def exponential_times(x: Tensor, factor: float, summand: float, v: Tensor) -> tu
 
     Rows with entries that are no number may be told by K v alone.
     """
-    constants = torch.tensor([factor, summand], dtype=torch.float64, device=x.device)
+    constants = _on_device([factor, summand], x)
     values, smallest = x.new_empty((2, len(x)))
     with torch.cuda.device_of(x):
         compiled(_WITH_PRODUCT)[(len(x),)](
@@ -67,8 +67,13 @@ def exponential(x: Tensor, factor: float, summand: float, dtype: torch.dtype) ->
     """Return exp(factor x + summand) of a contiguous float64 tensor, in some type."""
     out = torch.empty_like(x, dtype=dtype)
     # numbers that a kernel is called with are float32 to Triton
-    constants = torch.tensor([factor, summand], dtype=torch.float64, device=x.device)
+    constants = _on_device([factor, summand], x)
     grid = (triton.cdiv(x.numel(), _PART),)
     with torch.cuda.device_of(x):  # Triton launches on the current one
         compiled(_EXPONENTIAL)[grid](x.numel(), x, constants, out, PART=_PART)
     return out
+
+
+def _on_device(constants: list[float], x: Tensor) -> Tensor:
+    """Write constants where a tensor is: numbers that are sent wait for all that was begun."""
+    return torch.cat([torch.full((1,), c, dtype=torch.float64, device=x.device) for c in constants])

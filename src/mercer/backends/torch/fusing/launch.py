@@ -40,7 +40,7 @@ class Tile(NamedTuple):
     registers: int | None = None
 
 
-# What is fastest on an H200, fastest first (benchmarks/device_tiles.py); the first that a card has
+# What is fastest on an H200, fastest first (benchmarks/card/tiles.py); the first that a card has
 # room for is taken. Tiles are parts of a band of rows.
 _TILES = {
     Way.PRODUCTS: (

@@ -16,7 +16,7 @@ Tensor: TypeAlias = torch.Tensor
 
 _SIDE = 64  # of a tile
 _MIRROR = """
-@triton.jit
+@triton.jit(do_not_specialize=["n", "m"])
 def kernel(n, m, X, OUT, WIDE, APART, SIDE: tl.constexpr):
     i = tl.program_id(0).to(tl.int64) * SIDE + tl.arange(0, SIDE)
     j = tl.program_id(1).to(tl.int64) * SIDE + tl.arange(0, SIDE)

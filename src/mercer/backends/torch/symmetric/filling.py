@@ -7,12 +7,12 @@ from typing import TypeAlias
 
 import torch
 
-from mercer.backends.lowering.program import Program
+from mercer.backends.lowering.program import Code, Program
 from mercer.backends.torch.device import Device, parts
 from mercer.backends.torch.fusing.tiling import HELD
 from mercer.backends.torch.operands import Operands
 from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.symmetric.whole_numbers import multiplies
+from mercer.backends.torch.symmetric.whole_numbers import WholeNumbers, multiplies
 from mercer.expression import SqDist
 
 Tensor: TypeAlias = torch.Tensor
@@ -44,16 +44,10 @@ def fill(K: Tensor, evaluate: Evaluate, entries: int, fuses: bool) -> None:
         square.copy_(square.triu() + square.triu(1).T)
 
 
-def by_whole_numbers(
-    program: Program,
-    leaves: Sequence[Operands],
-    row_terms: Sequence[tuple[Tensor, Tensor]],
-    device: Device,
-) -> Evaluate | None:
-    """Return what evaluates blocks in float32 from distances of 8-bit numbers; None where not.
+def whole_rows(program: Program, leaves: Sequence[Operands], device: Device) -> WholeNumbers | None:
+    """Return the rows of squared distances as 8-bit numbers; None where they are no such work.
 
-    It is for squared distances of rows of many features that are such numbers. With few features a
-    generated kernel is as fast.
+    They are if rows have many features. With few a generated kernel is as fast.
 
     Parameters
     ----------
@@ -61,8 +55,6 @@ def by_whole_numbers(
         What is evaluated.
     leaves : sequence of Operands
         What its statistics compare.
-    row_terms : sequence of pairs of tensors
-        Values of its row terms.
     device : Device
         Where.
     """
@@ -72,12 +64,26 @@ def by_whole_numbers(
     if not isinstance(leaf, SqDist) or _SPLITS * rows.shape[1] <= HELD:
         return None
     try:
-        whole = rows.whole if multiplies(device.name) else None
+        return rows.whole if multiplies(device.name) else None
     except torch.cuda.OutOfMemoryError:  # blocks of the rows need less than levels of all
         torch.cuda.empty_cache()
         return None
-    if whole is None:
-        return None
+
+
+def by_whole_numbers(
+    program: Program, whole: WholeNumbers, row_terms: Sequence[tuple[Tensor, Tensor]]
+) -> Evaluate:
+    """Return what evaluates blocks in float32 from distances of 8-bit numbers.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    whole : WholeNumbers
+        What its one statistic compares.
+    row_terms : sequence of pairs of tensors
+        Values of its row terms.
+    """
 
     def evaluate(part: slice, across: slice) -> Tensor:
         distances = whole.squared_distances(part, across)
@@ -85,6 +91,28 @@ def by_whole_numbers(
         return run(program, Block([distances], terms, [], distances), torch.float32)
 
     return evaluate
+
+
+def fill_at_once(K: Tensor, program: Program, whole: WholeNumbers, fuses: bool) -> bool:
+    """Write all of a float32 K by one kernel, if it is an exponential; return whether it is.
+
+    Parameters
+    ----------
+    K : (n, n) tensor
+        Where to.
+    program : Program
+        What is evaluated.
+    whole : WholeNumbers
+        What its one statistic compares.
+    fuses : bool
+        Whether kernels of Triton may be used.
+    """
+    if not fuses or [op.code for op in program.ops] != [Code.EXP] or K.device != whole.k.device:
+        return False
+    from mercer.backends.torch.fusing.eight_bits import fill_exponential  # noqa: PLC0415  imports Triton
+
+    (op,) = program.ops
+    return fill_exponential(K, whole.k, whole.squares, op.c0 * whole.unit**2, op.c1)
 
 
 def _mirror(block: Tensor, out: Tensor, fuses: bool) -> None:

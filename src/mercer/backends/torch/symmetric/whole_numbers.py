@@ -27,7 +27,7 @@ _LEVELS = 255  # of a pixel, beside the darkest
 _MIDDLE = 128  # what is taken off, so that 8 bits with a sign hold the rest
 _ROUNDINGS = 8  # of float64, in the largest entry: a division, a subtraction, another division
 _LOOKED_AT = 64  # rows that tell of most tables that they are no images
-_DEPTH = 16  # 8-bit numbers: what tensor cores want rows to begin at
+DEPTH = 128  # features that a kernel multiplies at a time; libraries want multiples of 16
 _ROWS = 32  # more than there are: the library takes 17 at least, and multiples of 8
 _DEEPEST = 1 << 15  # features: of more, squared distances may pass 2^31
 _SQUARABLE = (1e-140, 1e140)  # spans: squares of their units, and sums of these, keep all digits
@@ -117,7 +117,7 @@ def _levels(X: Tensor, low: float, span: float, steps: int, allowed: float) -> T
 
 def _padded(k: Tensor, unit: float) -> WholeNumbers:
     n, d = k.shape
-    held = k.new_zeros((n + _ROWS, _DEPTH * -(-d // _DEPTH)))
+    held = k.new_zeros((n + _ROWS, DEPTH * -(-d // DEPTH)))
     held[:n, :d] = k
     squares = k.to(torch.int32).square_().sum(dim=1, dtype=torch.int32)
     return WholeNumbers(held, torch.nn.functional.pad(squares, (0, _ROWS)), unit)
@@ -132,7 +132,7 @@ def multiplies(device: str) -> bool:
     device : str
         As torch names it.
     """
-    x = torch.arange(_ROWS * _DEPTH).remainder(256).sub(_MIDDLE).to(torch.int8).view(_ROWS, _DEPTH)
+    x = torch.arange(_ROWS * DEPTH).remainder(256).sub(_MIDDLE).to(torch.int8).view(_ROWS, DEPTH)
     wanted = x.double() @ x.double().T
     try:
         found = _products(x.to(device), x.to(device))

@@ -7,6 +7,7 @@ from mercer.machines.base.inputs.reading import (
     new_rows,
     read_array,
     read_rows,
+    rows_of_fits,
     rows_with_gaps,
     training_rows,
     training_rows_alone,
@@ -36,6 +37,7 @@ __all__ = [
     "refuse_twin_columns",
     "rows_with_gaps",
     "training_rows",
+    "rows_of_fits",
     "training_rows_alone",
     "warn_of_spread",
 ]

@@ -187,6 +187,12 @@ def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
     return rows
 
 
+def rows_of_fits(X: Any) -> Any:
+    """Return plain rows where those of fits are, for many that take some of them; others as is."""
+    plain = type(X) is np.ndarray and X.dtype in (np.float32, np.float64)
+    return choose_backend().placed(X) if plain else X
+
+
 def _training_sequences(machine: Any, X: Any, y: Any, **target: Any) -> tuple[Points, Array]:
     machine.__dict__.pop("n_features_in_", None)
     rows = as_points(X)

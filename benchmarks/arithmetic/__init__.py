@@ -1,0 +1,1 @@
+"""Gram matrices, floors and memory."""

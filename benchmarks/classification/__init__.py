@@ -1,0 +1,1 @@
+"""Fisher, Bayes and perceptrons against their rivals."""

@@ -1,0 +1,1 @@
+"""K-means, spectral clustering and mixtures against their rivals."""

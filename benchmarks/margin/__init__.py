@@ -1,0 +1,1 @@
+"""Support vector machines against their rivals."""

@@ -1,0 +1,1 @@
+"""Principal components and canonical correlations against their rivals."""

@@ -1,0 +1,1 @@
+"""Ridge regression and Gaussian processes against their rivals."""

@@ -1,0 +1,1 @@
+"""Libraries outside Python, as contestants."""

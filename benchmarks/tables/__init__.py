@@ -1,0 +1,1 @@
+"""From tables to models, and programs of others."""

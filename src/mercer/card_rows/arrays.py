@@ -1,0 +1,260 @@
+"""Arrays with one long side that lie on a card, in the words of NumPy.
+
+Solvers ask for sums, comparisons and rows that meet a condition. Of numbers on a card these are
+made there, so that one text of a solver serves both places: half a million numbers take a card
+microseconds, and the host, which finds new memory for each result, milliseconds. What a card has no
+word for is asked of the host, and what has lost its long side comes there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.card_rows.transport import bring_numbers, torch_library
+from mercer.card_rows.verbs import FUNCTIONS, OPERATIONS, ndim
+
+LONG = 1 << 15  # rows from which a card is sooner done than the host, launches included
+_TYPES = {"float64": np.float64, "float32": np.float32, "int64": np.int64, "bool": np.bool_}
+_KINDS = {np.dtype(kind): name for name, kind in _TYPES.items()}
+
+
+class CardArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """Numbers on a card: one for each row, or a few.
+
+    Parameters
+    ----------
+    tensor : (n,) or (n, k) tensor
+        float64, int64 or bool.
+    """
+
+    __array_priority__ = 1000.0
+
+    def __init__(self, tensor: Any) -> None:
+        self.tensor, self.shape = tensor, tuple(tensor.shape)
+
+    @classmethod
+    def beside(cls, tensor: Any, array: Any) -> CardArray:
+        """Put an array where a tensor lies."""
+        return cls(_sent(array, tensor))
+
+    def __len__(self) -> int:
+        return int(self.shape[0])
+
+    @property
+    def ndim(self) -> int:
+        """Count the axes."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """Count the numbers."""
+        return int(self.tensor.numel())
+
+    @property
+    def dtype(self) -> Any:
+        """The type of the numbers, in NumPy's words."""
+        return np.dtype(_TYPES[str(self.tensor.dtype).removeprefix("torch.")])
+
+    @property
+    def T(self) -> CardArray:
+        """The transpose."""
+        return self if self.ndim == 1 else CardArray(self.tensor.T)
+
+    def on_host(self) -> Array:
+        """Return the numbers in the memory of the processor."""
+        return bring_numbers(self.tensor)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
+        return np.asarray(self.on_host(), dtype=dtype)
+
+    # --- NumPy's protocols ---------------------------------------------------------------------
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **options: Any) -> Any:
+        verb = OPERATIONS.get(ufunc.__name__)
+        (out,) = options.pop("out", (None,))
+        known = verb is not None and method == "__call__" and not options
+        if not known or isinstance(out, np.ndarray) or not all(map(self._fits, inputs)):
+            options |= {} if out is None else {"out": out}
+            return getattr(ufunc, method)(*map(host_of, inputs), **options)
+        found = verb(*map(self._operand, inputs))  # type: ignore[misc]
+        if out is not None:
+            out.tensor.copy_(found)
+            return out
+        return CardArray(found) if found.ndim else found.item()
+
+    def __array_function__(self, verb: Any, types: Any, given: Any, options: Any) -> Any:
+        own = FUNCTIONS.get(verb.__name__)
+        found = NotImplemented if own is None else own(self, *given, **options)
+        if found is not NotImplemented:
+            return found
+        hosts = {name: _deep(value) for name, value in options.items()}
+        return verb(*map(_deep, given), **hosts)
+
+    def _fits(self, value: Any) -> bool:
+        """Return whether a value is one number, or goes beside these row by row."""
+        shape = value.shape if hasattr(value, "shape") else np.shape(value)
+        pairs = zip(reversed(shape), reversed(self.shape), strict=False)
+        return all(1 in (a, b) or a == b for a, b in pairs)
+
+    def _operand(self, value: Any) -> Any:
+        """Return a tensor of numbers; a single one may stay where it is."""
+        if ndim(value) == 0:
+            one = value.item() if hasattr(value, "item") else value
+            return torch_library().tensor(one, dtype=self._kind(one))
+        return _sent(value, self.tensor)
+
+    @staticmethod
+    def _kind(value: Any) -> Any:
+        torch = torch_library()
+        if isinstance(value, bool):
+            return torch.bool
+        return torch.int64 if isinstance(value, int) else torch.float64
+
+    # --- products: sums over rows come to the host -----------------------------------------------
+
+    def __matmul__(self, other: Any) -> Any:
+        if hasattr(other, "on_host") and not isinstance(other, CardArray):
+            return NotImplemented  # rows on a card know best
+        return self._product(self.tensor, _sent(other, self.tensor))
+
+    def __rmatmul__(self, other: Any) -> Any:
+        return self._product(_sent(other, self.tensor), self.tensor)
+
+    @staticmethod
+    def _product(first: Any, second: Any) -> Any:
+        kind = torch_library().promote_types(first.dtype, second.dtype)
+        found = first.to(kind) @ second.to(kind)
+        if not found.ndim:
+            return found.item()
+        keeps_rows = first.ndim == 2 and first.shape[0] > first.shape[1]
+        return CardArray(found) if keeps_rows else bring_numbers(found)
+
+    # --- entries ---------------------------------------------------------------------------------
+
+    def __getitem__(self, index: Any) -> Any:
+        found = self.tensor[self._index(index)]
+        return CardArray(found) if found.ndim else found.item()
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        value = value if ndim(value) == 0 else _sent(value, self.tensor).to(self.tensor.dtype)
+        self.tensor[self._index(index)] = value
+
+    def _index(self, index: Any) -> Any:
+        if isinstance(index, tuple):
+            return tuple(map(self._index, index))
+        if index is None or isinstance(index, slice | int | np.integer):
+            return index
+        there = _sent(np.asarray(index) if isinstance(index, list) else index, self.tensor)
+        return there if there.dtype == torch_library().bool else there.to(torch_library().int64)
+
+    # --- methods of arrays -----------------------------------------------------------------------
+
+    def copy(self) -> CardArray:
+        """Return a copy on the card."""
+        return CardArray(self.tensor.clone())
+
+    def astype(self, dtype: Any, **options: Any) -> Any:
+        """Return the numbers in another type."""
+        kind = _KINDS.get(np.dtype(dtype), "int64" if np.dtype(dtype).kind in "iu" else None)
+        if kind is None:
+            return self.on_host().astype(dtype, **options)
+        return CardArray(self.tensor.to(getattr(torch_library(), kind)))
+
+    def sum(self, axis: int | None = None, keepdims: bool = False) -> Any:
+        """Add up; sums over rows on the host."""
+        if axis is None:
+            return self.tensor.sum().item()
+        return _along(self.tensor.sum(dim=axis, keepdim=keepdims), axis)
+
+    def mean(self) -> float:
+        """Average."""
+        return float(self.tensor.to(torch_library().float64).mean().item())
+
+    def std(self) -> float:
+        """Return the standard deviation."""
+        return float(self.tensor.std(correction=0).item())
+
+    def any(self) -> bool:
+        """Return whether one is not zero."""
+        return bool(self.tensor.any().item())
+
+    def all(self) -> bool:
+        """Return whether none is zero."""
+        return bool(self.tensor.all().item())
+
+    def max(self, axis: int | None = None, initial: Any = None, keepdims: bool = False) -> Any:
+        """Return the largest, or `initial` if that is larger."""
+        if axis is not None and initial is None:
+            return _along(self.tensor.amax(dim=axis, keepdim=keepdims), axis)
+        return self._extreme("amax", np.maximum, initial)
+
+    def min(self, initial: Any = None) -> Any:
+        """Return the smallest, or `initial` if that is smaller."""
+        return self._extreme("amin", np.minimum, initial)
+
+    def _extreme(self, verb: str, of_two: Any, initial: Any) -> Any:
+        if initial is not None and not self.size:
+            return initial
+        found = getattr(self.tensor, verb)().item()
+        return found if initial is None else of_two(found, initial)
+
+    def argmax(self) -> int:
+        """Return where the largest is, of several the first."""
+        return int(self.tensor.argmax().item())
+
+    def __iter__(self) -> Any:
+        return iter(self.on_host())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return np.array, (self.on_host(),)  # whoever reads it may have no such device
+
+
+def placed_beside(rows: Any, array: Any) -> Any:
+    """Return numbers of rows where these lie: on a card, if there are many, else on the host."""
+    if hasattr(rows, "image") and len(rows) >= LONG:
+        return CardArray.beside(rows.tensor, array)
+    return host_of(array)
+
+
+def looked_up(table: Array, numbers: Any) -> Any:
+    """Return the entries of a small table that numbers name, where these lie."""
+    if isinstance(numbers, CardArray):
+        return CardArray.beside(numbers.tensor, table)[numbers]
+    return table[numbers]
+
+
+def host_of(value: Any) -> Any:
+    """Return numbers of a card on the host; anything else as it is."""
+    return value.on_host() if isinstance(value, CardArray) else value
+
+
+def _along(found: Any, axis: int) -> Any:
+    """Return what was found along an axis: where rows were added up, on the host."""
+    return bring_numbers(found) if axis == 0 else CardArray(found)
+
+
+def _deep(value: Any) -> Any:
+    if isinstance(value, list | tuple):
+        return type(value)(map(_deep, value))
+    return host_of(value)
+
+
+def _sent(array: Any, beside: Any) -> Any:
+    """Return numbers where a tensor lies."""
+    if isinstance(array, CardArray):
+        return array.tensor
+    from mercer.staging import send  # noqa: PLC0415  needs torch, which is there
+
+    array = np.asarray(array)
+    kind = np.float64 if array.dtype.kind == "f" else array.dtype
+    kind = np.int64 if array.dtype.kind in "iu" else kind
+    if array.size and not any(array.strides):  # one number, again and again: it alone travels
+        one = torch_library().from_numpy(np.array(array.flat[0], dtype=kind))
+        return one.to(beside.device).expand(array.shape).contiguous()
+    # sent, it is another's; on the processor, and where torch may not write, a copy has to be made
+    shared = beside.is_cuda and array.flags.writeable
+    here = np.ascontiguousarray(array, kind) if shared else np.array(array, kind, order="C")
+    return send(torch_library().from_numpy(here), str(beside.device))

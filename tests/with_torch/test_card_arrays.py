@@ -1,0 +1,173 @@
+"""Vectors on a card say what NumPy's say of the same numbers."""
+
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="make test-torch")
+from mercer.card_rows import CardArray  # noqa: E402 - after the skip
+
+rng = np.random.default_rng(0)
+X = np.array([1.5, -2.0, 0.0, np.inf, -np.inf, np.nan, 3.0, -0.5])
+Y = rng.standard_normal(8)
+MASK = np.array([True, False, True, True, False, False, True, False])
+NUMBERS = np.array([3, 0, 6])
+
+
+def there(x):
+    return CardArray(torch.from_numpy(np.array(x)))
+
+
+def same(found, wanted):
+    on_card = isinstance(found, CardArray)
+    assert on_card == (np.ndim(wanted) == 1)
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+BINARY = ["add", "sub", "mul", "truediv", "lt", "le", "gt", "ge", "eq", "ne", "pow"]
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+@pytest.mark.parametrize("name", BINARY)
+def test_operators(name):
+    verb = getattr(operator, name)
+    for first, second in ((X, Y), (X, 2.0), (2.0, X), (X, np.float64(0.0)), (1, X)):
+        wanted = verb(first, second)
+        for left, right in (
+            (there(first) if np.ndim(first) else first, second),
+            (first, there(second) if np.ndim(second) else second),
+        ):
+            if isinstance(left, CardArray) or isinstance(right, CardArray):
+                same(verb(left, right), wanted)
+
+
+@pytest.mark.filterwarnings("ignore:.*encountered:RuntimeWarning")
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda x, y, mask, k: np.abs(x),
+        lambda x, y, mask, k: -x,
+        lambda x, y, mask, k: np.sign(x),
+        lambda x, y, mask, k: np.square(y),
+        lambda x, y, mask, k: np.sqrt(x),
+        lambda x, y, mask, k: np.hypot(2.0, y),
+        lambda x, y, mask, k: np.maximum(x, 0.0),
+        lambda x, y, mask, k: np.minimum(x, y),
+        lambda x, y, mask, k: np.maximum(np.nan, y),
+        lambda x, y, mask, k: np.isfinite(x),
+        lambda x, y, mask, k: np.isinf(x),
+        lambda x, y, mask, k: np.isnan(x),
+        lambda x, y, mask, k: ~mask,
+        lambda x, y, mask, k: mask & (y > 0),
+        lambda x, y, mask, k: (x > 0) | mask,
+        lambda x, y, mask, k: np.where(mask, x, y),
+        lambda x, y, mask, k: np.where(mask, 1.0, -1.0),
+        lambda x, y, mask, k: np.where(mask, 0.0, y),
+        lambda x, y, mask, k: np.where(mask, True, y > 0),
+        lambda x, y, mask, k: np.flatnonzero(mask),
+        lambda x, y, mask, k: np.count_nonzero(mask),
+        lambda x, y, mask, k: np.clip(x, -1.0, y),
+        lambda x, y, mask, k: np.clip(0.0, y - 1, y),
+        lambda x, y, mask, k: np.nan_to_num(x, posinf=0.0, neginf=0.0),
+        lambda x, y, mask, k: np.nan_to_num(x, nan=7.0),
+        lambda x, y, mask, k: np.zeros_like(x),
+        lambda x, y, mask, k: np.concatenate([x, y]),
+        lambda x, y, mask, k: np.append(x, 0.0),
+        lambda x, y, mask, k: mask.sum(),
+        lambda x, y, mask, k: mask.any(),
+        lambda x, y, mask, k: mask.all(),
+        lambda x, y, mask, k: np.any(mask),
+        lambda x, y, mask, k: y.max(),
+        lambda x, y, mask, k: y.max(initial=9.0),
+        lambda x, y, mask, k: x.min(initial=0.0),
+        lambda x, y, mask, k: y[:0].max(initial=0.0),
+        lambda x, y, mask, k: np.argmax(y),
+        lambda x, y, mask, k: x[mask],
+        lambda x, y, mask, k: x[k],
+        lambda x, y, mask, k: x[2:5],
+        lambda x, y, mask, k: y[3],
+        lambda x, y, mask, k: y.copy(),
+        lambda x, y, mask, k: mask.astype(np.float64),
+        lambda x, y, mask, k: np.sign(y).astype(np.int64) + 3 * k.sum(),
+        lambda x, y, mask, k: len(x),
+        lambda x, y, mask, k: np.asarray(np.union1d(np.asarray(k), [1])),
+    ],
+)
+def test_words(ask):
+    wanted = ask(X, Y, MASK, NUMBERS)
+    found = ask(*map(there, (X, Y, MASK, NUMBERS)))
+    np.testing.assert_array_equal(np.asarray(found), wanted)
+    assert np.asarray(found).dtype == np.asarray(wanted).dtype
+
+
+def test_products_and_sums_are_those_of_the_host_to_rounding():
+    for found, wanted in [
+        (there(Y) @ Y, Y @ Y),
+        (Y @ there(Y), Y @ Y),
+        (np.einsum("i,i->", there(Y), Y), Y @ Y),
+        (there(Y).mean(), Y.mean()),
+        (there(Y).std(), Y.std()),
+        (
+            np.bincount(there([0, 1, 1, 0, 2, 1, 0, 2]), weights=there(Y), minlength=3),
+            np.bincount([0, 1, 1, 0, 2, 1, 0, 2], weights=Y, minlength=3),
+        ),
+    ]:
+        np.testing.assert_allclose(found, wanted, rtol=1e-14)
+
+
+def test_writing():
+    x, y = there(Y), Y.copy()
+    for each in (x, y):
+        each[MASK if each is y else there(MASK)] = 0.0
+        each[np.array([1, 5])] += 2.0
+        each[4] = -1.0
+        each[:2] = np.array([8.0, 9.0])
+    y += 1.0
+    before = x.tensor
+    x += 1.0
+    assert x.tensor is before  # in place
+    same(x, y)
+
+
+def test_what_a_card_has_no_word_for_is_the_hosts():
+    assert isinstance(np.sort(there(Y)), np.ndarray)
+    assert isinstance(np.arctan(there(Y)), np.ndarray)
+    np.testing.assert_array_equal(np.cumsum(there(Y)), np.cumsum(Y))
+    np.testing.assert_array_equal(np.outer(there(Y), Y), np.outer(Y, Y))
+    np.testing.assert_array_equal(np.asarray(Y[:, None] * there(Y)), Y[:, None] * Y)
+    host = Y.copy()
+    host += there(Y)
+    np.testing.assert_array_equal(host, 2 * Y)
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(there(Y))), Y)
+    np.testing.assert_array_equal(np.array(list(there(Y))), Y)
+    with pytest.raises(ValueError, match="broadcast"):
+        there(Y) + Y[:3]
+
+
+def test_what_is_put_there_is_the_cards_own():
+    """The caller's array is not written to, nor read again."""
+    host = Y.copy()
+    found = CardArray.beside(torch.zeros(1), host)
+    found[0] = 7.0
+    host[1] = 9.0
+    np.testing.assert_array_equal(host[0], Y[0])
+    np.testing.assert_array_equal(found[1], Y[1])
+
+
+@pytest.mark.parametrize("value", [0.25, True, 3])
+def test_one_number_again_and_again(value):
+    given = np.broadcast_to(np.array(value), (5,))
+    found = CardArray.beside(torch.zeros(1), given)
+    same(found, np.array(given, dtype=np.asarray(value).dtype))
+    found[2] = 0
+    assert np.asarray(found).tolist() == [value, value, 0, value, value]
+
+
+def test_read_only_turned_and_empty_arrays_are_put_there():
+    rows = Y.copy()
+    rows.flags.writeable = False
+    for given in (rows, rows[::-1], rows[::2], rows[:0], rows.astype(np.float32), np.int8([1, 2])):
+        np.testing.assert_array_equal(np.asarray(CardArray.beside(torch.zeros(1), given)), given)
