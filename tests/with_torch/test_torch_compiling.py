@@ -187,7 +187,7 @@ def test_what_is_expected_is_what_is_used(compiler, monkeypatch, form):
     for future in compiling._BEGUN.values():
         future.result()
     assert len(compiler.texts) == 2
-    size = rounds._size_of_sets(device, form.number)
+    size = rounds._size_of_sets(device)
     threads = rounds._threads_of(rounds._width_of(form.largest))
     for made in (rounds._follow_kernel, rounds._solve_kernel):
         made.cache_clear()

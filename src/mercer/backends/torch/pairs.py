@@ -37,13 +37,7 @@ from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind, plain_index, within
 from mercer.backends.torch.program import Block, run
 from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
-from mercer.backends.torch.symmetric.filling import (
-    Evaluate,
-    by_whole_numbers,
-    fill,
-    fill_at_once,
-    whole_rows,
-)
+from mercer.backends.torch.symmetric import filling
 from mercer.backends.torch.symmetric.halves import product_by_halves
 from mercer.expression import Expression, SqDist
 from mercer.points import row_count
@@ -193,8 +187,8 @@ class TorchPairs(Pairs):
     def _fill(self, K: Tensor) -> None:
         whole = None
         if self._type is torch.float32:
-            whole = whole_rows(self._program, self.leaves, self._device)
-        if whole is not None and fill_at_once(K, self._program, whole, self._fuses):
+            whole = filling.whole_rows(self._program, self.leaves, self._device)
+        if whole is not None and filling.fill_at_once(K, self._program, whole, self._fuses):
             return
         fused = self._fused if whole is None else None
 
@@ -202,14 +196,14 @@ class TorchPairs(Pairs):
             assert fused is not None
             return fused.rows(part)[:, across]
 
-        evaluate: Evaluate = self.block
+        evaluate: filling.Evaluate = self.block
         if whole is not None:
-            evaluate = by_whole_numbers(self._program, whole, self._row_terms)
+            evaluate = filling.by_whole_numbers(self._program, whole, self._row_terms)
         elif fused is not None:
             evaluate = some_rows if fused.deep is None else fused.deep.block
 
         def write(entries: int) -> None:
-            fill(K, evaluate, entries, self._fuses)
+            filling.fill(K, evaluate, entries, self._fuses)
             if fused is not None:  # of products: not exactly what a row has with itself
                 K.diagonal().copy_(self._device.put(self._diagonal, self.dtype))
 
