@@ -85,7 +85,7 @@ ROWS = {
     "ridge": alone(40, machines.ridge),
     "products": alone(25, products.products),
     "halves": alone(15, products.halves),
-    "programmes": alone(25, programmes.programmes),
+    "programmes": alone(40, programmes.programmes),
     "tuning": alone(30, programmes.tuning),
     "large_programme": alone(40, machines.large_programme),
     "nystrom_tuned": alone(60, programmes.nystrom_tuned),
@@ -102,7 +102,7 @@ ROWS = {
     "regression": alone(35, machines.regression),
     "composed": alone(25, products.composed),
     "laplacian": alone(20, products.laplacian),
-    "nearest": alone(25, products.nearest),
+    "nearest": alone(40, products.nearest),
     "neighbours": alone(25, products.neighbours),
     "full": alone(20, machines.full),
 }

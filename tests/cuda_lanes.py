@@ -1,18 +1,17 @@
-"""CUDA texts whose threads work together, compiled as C++: each of them is a thread of the host."""
+"""CUDA texts whose threads work together, compiled as C++: they take turns at every barrier."""
 
 import ctypes
 import subprocess
 
 import torch
 
-# what CUDA means where all threads of a block are real, and blocks run one after another
+# what CUDA means where all threads of a block have a stack of their own, and blocks run one after
+# another; who waits at a barrier hands over to the next
 SHIM = r"""
 #include <algorithm>
-#include <barrier>
 #include <cmath>
 #include <cstring>
-#include <thread>
-#include <vector>
+#include <ucontext.h>
 #define __device__
 #define __global__
 #define __shared__ static
@@ -20,9 +19,30 @@ SHIM = r"""
 #define __launch_bounds__(...)
 #define SHARED static double held[1 << 15];
 struct Place { int x, y; };
-static thread_local Place threadIdx;
-static Place blockIdx;
-static std::barrier<> *all, *warps[32];
+static Place threadIdx, blockIdx;
+static ucontext_t lanes[1024], home;
+static char stacks[1024][1 << 16];
+static bool ended[1024];
+static int running;
+static int next_of(int me) {
+  for (int k = 1; k <= running; ++k)
+    if (!ended[(me + k) % running]) return (me + k) % running;
+  return -1;
+}
+struct Barrier {
+  int size, arrived, turn;
+  void wait() {
+    int mine = turn, me = threadIdx.x;
+    if (++arrived == size) { arrived = 0; ++turn; return; }
+    while (mine == turn) {
+      int other = next_of(me);
+      threadIdx.x = other;
+      swapcontext(&lanes[me], &lanes[other]);
+      threadIdx.x = me;
+    }
+  }
+};
+static Barrier all, warps[32];
 static double heard[32][32][8];
 struct float2 { float x, y; }; struct float4 { float x, y, z, w; };
 struct double2 { double x, y; }; struct short2 { short x, y; }; struct short4 { short x, y, z, w; };
@@ -39,13 +59,13 @@ static double __hiloint2double(int high, int low) {
   return __longlong_as_double(((long long)high << 32) | (unsigned)low);
 }
 static int __ffs(unsigned bits) { return __builtin_ffs((int)bits); }
-static void __syncthreads() { all->arrive_and_wait(); }
+static void __syncthreads() { all.wait(); }
 using std::fma; using std::max; using std::min; using std::isinf;
 static int lane() { return threadIdx.x % 32; }
 static int warp() { return threadIdx.x / 32; }
 static void say(int i, double x) { heard[warp()][lane()][i] = x; }
 static double hear(int of, int i) { return heard[warp()][of][i]; }
-static void together() { warps[warp()]->arrive_and_wait(); }
+static void together() { warps[warp()].wait(); }
 static double __shfl_xor_sync(unsigned, double x, int o) {
   together(); say(0, x); together();
   return hear(lane() ^ o, 0);
@@ -71,7 +91,7 @@ static void copied() {}
 
 
 class Lanes:
-    """A kernel whose threads run side by side.
+    """A kernel whose threads take turns.
 
     Parameters
     ----------
@@ -90,26 +110,41 @@ class Lanes:
         kinds = [kind.strip() for kind in arguments.split(",")]
         given = ", ".join(f"{kind} a{i}" for i, kind in enumerate(kinds))
         passed = ", ".join(f"a{i}" for i in range(len(kinds)))
+        names = "; ".join(f"static {kind} a{i}" for i, kind in enumerate(kinds))
         start = f"""
-extern "C" void start(int width, int height, int threads, {given}) {{
-  std::barrier<> block(threads);
-  std::vector<std::barrier<> *> each;
-  for (int w = 0; w < threads / 32; ++w) each.push_back(warps[w] = new std::barrier<>(32));
-  all = &block;
+{names};
+static void lane_alone() {{
+  {name}({passed});
+  int me = threadIdx.x, other;
+  ended[me] = true;
+  other = next_of(me);
+  if (other < 0) setcontext(&home);
+  threadIdx.x = other;
+  setcontext(&lanes[other]);
+}}
+extern "C" void start(int width, int height, int threads, {given.replace(" a", " b")}) {{
+  {" ".join(f"a{i} = b{i};" for i in range(len(kinds)))}
+  running = threads;
   for (int y = 0; y < height; ++y)
     for (int x = 0; x < width; ++x) {{
       blockIdx = {{x, y}};
-      std::vector<std::thread> running;
-      for (int t = 0; t < threads; ++t)
-        running.emplace_back([=] {{ threadIdx = {{t, 0}}; {name}({passed}); }});
-      for (auto &one : running) one.join();
+      all = {{threads, 0, 0}};
+      for (int w = 0; w < threads / 32; ++w) warps[w] = {{32, 0, 0}};
+      for (int t = 0; t < threads; ++t) {{
+        ended[t] = false;
+        getcontext(&lanes[t]);
+        lanes[t].uc_stack.ss_sp = stacks[t];
+        lanes[t].uc_stack.ss_size = sizeof stacks[t];
+        makecontext(&lanes[t], lane_alone, 0);
+      }}
+      threadIdx.x = 0;
+      swapcontext(&home, &lanes[0]);
     }}
-  for (auto *one : each) delete one;
 }}
 """
         source, library = folder / "lanes.cpp", folder / "lanes.so"
         source.write_text(SHIM + text + start)
-        command = ["g++", "-O1", "-w", "-std=c++20", "-pthread", "-shared", "-fPIC"]
+        command = ["g++", "-O1", "-w", "-std=c++17", "-shared", "-fPIC"]
         subprocess.run([*command, "-o", library, source], check=True)
         self.start = ctypes.CDLL(str(library)).start
 

@@ -68,10 +68,21 @@ class _Scales:
 
 
 class _Compressed:
-    """A support vector machine, and then fewer vectors."""
+    """A support vector machine, and then fewer vectors.
+
+    Which of many that are as good are taken is decided by rounding, so that what they leave out is
+    compared, not their values.
+    """
 
     def fit(self, X: Any, y: Any) -> Any:
-        return mercer.compress(mercer.SVC(NEAR, 2.0).fit(X, y), n_vectors=40)
+        self.machine = mercer.compress(mercer.SVC(NEAR, 2.0).fit(X, y), n_vectors=40)
+        self.solution_, self.certificate_ = self.machine.solution_, self.machine.certificate_
+        return self
+
+    @property
+    def left_out(self) -> Any:
+        """The share of the norm that is left out."""
+        return np.array([self.certificate_.quantities.relative_error])
 
 
 NEAR, LANDMARKS, WAVES = Gaussian(3.0), Nystrom(60), RandomFeatures(60)
@@ -281,7 +292,7 @@ FORMS = {
         certified=False,
     ),
     "learn_scales": Case(_Scales, "wave", "scales", _ROUGH, certified=False),
-    "compress": Case(_Compressed, "two", "decision_function", _ROUGH, certified=False),
+    "compress": Case(_Compressed, "two", "left_out", _ROUGH),
     "tune": Case(
         lambda: selection.Tuned(
             mercer.SVC(NEAR), {"C": [0.5, 5.0], "kernel__scale": [2.0, 4.0]}, cv=3

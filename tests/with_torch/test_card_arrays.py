@@ -233,3 +233,29 @@ def test_what_a_card_has_no_word_for_is_the_hosts():
     np.testing.assert_array_equal(np.array(list(there(Y))), Y)
     with pytest.raises(ValueError, match="broadcast"):
         there(Y) + Y[:3]
+
+
+def test_what_is_put_there_is_the_cards_own():
+    """The caller's array is not written to, nor read again."""
+    host = Y.copy()
+    found = CardArray.beside(torch.zeros(1), host)
+    found[0] = 7.0
+    host[1] = 9.0
+    np.testing.assert_array_equal(host[0], Y[0])
+    np.testing.assert_array_equal(found[1], Y[1])
+
+
+@pytest.mark.parametrize("value", [0.25, True, 3])
+def test_one_number_again_and_again(value):
+    given = np.broadcast_to(np.array(value), (5,))
+    found = CardArray.beside(torch.zeros(1), given)
+    same(found, np.array(given, dtype=np.asarray(value).dtype))
+    found[2] = 0
+    assert np.asarray(found).tolist() == [value, value, 0, value, value]
+
+
+def test_read_only_turned_and_empty_arrays_are_put_there():
+    rows = Y.copy()
+    rows.flags.writeable = False
+    for given in (rows, rows[::-1], rows[::2], rows[:0], rows.astype(np.float32), np.int8([1, 2])):
+        np.testing.assert_array_equal(np.asarray(CardArray.beside(torch.zeros(1), given)), given)

@@ -12,7 +12,7 @@ from mercer.backends import available_backends, choose_backend
 from mercer.backends.reference.backend import Reference
 from mercer.expression import AbsDist, Dot, Exp, Opaque, SqDist
 from mercer.kernels import Coregionalized, Gaussian, Spectrum, Subsequence
-from mercer.resources import MemoryBudgetError
+from mercer.resources import MemoryBudgetError, explained_full_card
 from mercer.testing import check_backend
 
 torch = pytest.importorskip("torch", reason="make test-torch")
@@ -104,6 +104,37 @@ def test_a_full_card_falls_to_smaller_blocks():
 
     assert CPU.in_blocks(work, "a block") == "done"
     assert tried == [1 << 20, 1 << 18]
+
+
+LIBRARY = (
+    "cusolver error: CUSOLVER_STATUS_INTERNAL_ERROR, when calling `cusolverDnCreate(handle)`",
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`",
+)
+
+
+@pytest.mark.parametrize("told", LIBRARY)
+def test_a_library_that_finds_no_memory_says_that_a_card_is_full(monkeypatch, told):
+    monkeypatch.setattr(Device, "free", lambda self: 1000)
+
+    def work(*_):
+        raise RuntimeError(told)
+
+    with pytest.raises(MemoryBudgetError, match="a factor needs 8 kB"):
+        Device("cpu").once(work, 8000, "a factor")
+    with pytest.raises(MemoryBudgetError, match="even in small blocks"):
+        CPU.in_blocks(work, "a block")
+    with pytest.raises(MemoryBudgetError, match="SVC: the device is full"):
+        with explained_full_card("SVC"):
+            work()
+
+
+def test_other_errors_of_a_card_stay_what_they_are():
+    def work(*_):
+        raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    for run in (lambda: CPU.in_blocks(work, "a block"), lambda: CPU.once(work, 1, "a factor")):
+        with pytest.raises(RuntimeError, match="illegal"):
+            run()
 
 
 def test_a_card_without_room_says_so(monkeypatch):

@@ -42,9 +42,12 @@ def kernels(tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
 
-    @cache
     def product(body, constants, depth, targets, store, apart, card):
-        text = product_text(body, constants, TILE, depth, targets, store, apart)
+        return of_tile(products.TILE, body, constants, depth, targets, store, apart)
+
+    @cache
+    def of_tile(tile, body, constants, depth, targets, store, apart):
+        text = product_text(body, constants, tile, depth, targets, store, apart)
         kinds = f"int, int, int, {_POINTERS}, void*, short*, int" + ", double" * constants
         return Lanes(tmp_path_factory.mktemp("product"), PRODUCT, text.replace(CARD, ""), kinds)
 
@@ -106,6 +109,17 @@ def test_products_are_those_of_the_whole_matrix(on_cores, kernel, n, m, d, colum
     assert (np.abs(U - 0.5 * K.T @ (K @ V)) <= 1e-13 * (np.abs(K).T @ scale)).all()
 
 
+@pytest.mark.parametrize("tile", [Tile(), Tile(64, 64, 2, 2, 2)])
+def test_all_warps_of_a_tile_have_their_part(on_cores, monkeypatch, tile):
+    monkeypatch.setattr(products, "TILE", tile)
+    X, Y, V = (rng.standard_normal(shape) for shape in ((70, 5), (130, 5), (130, 2)))
+    Y[100] = X[66]
+    pairs = bound(Gaussian(1.5), X, Y)
+    K = values(Gaussian(1.5), X, Y)
+    np.testing.assert_allclose(pairs.matmul(V), K @ V, atol=1e-13)
+    np.testing.assert_allclose(pairs.block(slice(0, 70), slice(0, 130)).numpy(), K, rtol=1e-13)
+
+
 @pytest.mark.parametrize("spread", [1e-6, 1.0, 1e100])
 def test_near_rows_and_long_ones_keep_their_digits(on_cores, spread):
     X = np.array([1.0, 2.0, 3.0]) + 1e-3 * rng.standard_normal((40, 3))
@@ -138,18 +152,18 @@ def test_entries_are_stored_in_full_and_to_forty_bits(on_cores):
     assert (held.high[:, :35].numpy() == K.astype(np.float32))[K > 1e-30].mean() > 0.99
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_a_trip_is_two_products(on_cores, there):
+def test_a_trip_is_two_products(on_cores):
     X, Y = rng.standard_normal((40, 5)), rng.standard_normal((35, 5))
     held = Planes.of(bound(Gaussian(2.0), X, Y).cores, Device("cpu"))
     K = values(Gaussian(2.0), X, Y)
     v, s, y = rng.standard_normal(35), rng.random(40), rng.standard_normal(40)
-    back, left = held.round_trip(
-        torch.from_numpy(v) if there else None, torch.from_numpy(s), torch.from_numpy(y)
-    )
-    wanted = s * (y - K @ v if there else y)
+    back, left = held.round_trip(*(torch.from_numpy(one) for one in (v, s, y)))
+    wanted = s * (y - K @ v)
     np.testing.assert_allclose(left.numpy(), wanted, atol=1e-10)
     np.testing.assert_allclose(back.numpy(), K.T @ wanted, atol=1e-10)
+    pulled, mass = held.pull(torch.from_numpy(s), torch.from_numpy(y))
+    np.testing.assert_allclose(pulled.numpy(), K.T @ (s * y), atol=1e-10)
+    np.testing.assert_allclose(mass.numpy(), K.T @ s, atol=1e-10)
 
 
 @pytest.mark.parametrize("bias", [True, False])
@@ -170,19 +184,23 @@ def test_ridge_on_landmarks_by_planes(on_cores, monkeypatch, bias):
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: True)
     monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
-    trips, trip = [], Planes.round_trip
+    made = []
 
-    def counted(self, v, s, y):
-        trips.append(v is not None)
-        return trip(self, v, s, y)
+    def counted(name, verb):
+        def work(self, *arguments):
+            made.append(name)
+            return verb(self, *arguments)
 
-    monkeypatch.setattr(Planes, "round_trip", counted)
+        return work
+
+    for name in ("round_trip", "pull"):
+        monkeypatch.setattr(Planes, name, counted(name, getattr(Planes, name)))
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch", device="cpu"):
         machine, predicted = fitted()
     mercer.backends._try.cache_clear()
     assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
-    assert trips.count(False) == 3 and any(trips)  # two targets, and the weights; residuals
+    assert made.count("pull") == 2 and "round_trip" in made  # two targets; residuals
     np.testing.assert_allclose(predicted, wanted, atol=1e-6)
 
 

@@ -1,6 +1,8 @@
 """Features that are made on a card stay there: fits, folds and certificates bring vectors only."""
 
 import pickle
+from threading import Lock
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,6 +13,10 @@ from mercer.approximation import Nystrom, RandomFeatures
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
 from mercer.problems.margin import box_qp
+from mercer.selection.sharing import features as shared_features
+from mercer.selection.sharing.base import Stopped
+from mercer.selection.sharing.features import SharedFeatures
+from mercer.selection.sharing.pipeline import SharedSteps
 from mercer.solvers import Status
 
 torch = pytest.importorskip("torch", reason="make test-torch")
@@ -305,3 +311,38 @@ def test_a_card_that_is_full_in_the_middle_says_so(travelled, long, make, monkey
             machine.fit(X, LABELS)
     left[0] = 10**9
     assert machine.fit(X, LABELS).certificate_.ok
+
+
+def test_few_folds_are_on_the_card_at_a_time(travelled, monkeypatch):
+    """Threads take turns for Python after every launch: more of them are slower."""
+    active, most, lock, judge = [0], [0], Lock(), SharedSteps.judge
+
+    def noted(self, unit, stop):
+        with lock:
+            active[0] += 1
+            most[0] = max(most[0], active[0])
+        try:
+            return judge(self, unit, stop)
+        finally:
+            with lock:
+                active[0] -= 1
+
+    monkeypatch.setattr(SharedSteps, "judge", noted)
+    machine = mercer.SVC(Gaussian(2.0), approximation=UNIFORM)
+    grid = {"kernel__scale": [1.0, 2.0, 3.0], "C": [0.1, 1.0]}
+    with mercer.config(threads=8):
+        found = mercer.tune(machine, X, LABELS, grid=grid, cv=4)
+    assert len(found.trials) == 24 and 1 <= most[0] <= 2
+
+
+def test_a_search_that_waits_for_the_card_hears_that_it_is_over(travelled):
+    task = SimpleNamespace(X=CardRows(torch.from_numpy(X)), splits=((0, 1),))
+    group = SharedFeatures(task, None, {0: {}})
+    held = [shared_features._ON_CARD.acquire(timeout=1.0) for _ in range(2)]
+    try:
+        assert all(held)
+        with pytest.raises(Stopped):
+            group.judge(0, lambda: True)
+    finally:
+        for _ in held:
+            shared_features._ON_CARD.release()

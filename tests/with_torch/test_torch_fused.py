@@ -234,21 +234,6 @@ def test_small_distances_are_zero_where_an_exponential_tells(factor, wanted):
     np.testing.assert_allclose(pairs.matmul(np.ones(50)), K.sum(axis=1), atol=1e-4)
 
 
-@pytest.mark.parametrize("groups", [1, 2, 4])
-def test_groups_of_columns(groups, monkeypatch):
-    tile = launch.Tile(16, 128, 4, 2, None, groups)
-    monkeypatch.setattr(launch, "_MIXED", (tile,))
-    e = GAUSSIAN + (0.1 * Dot() + 1.0) ** 2 * Exp(-0.1 * AbsDist())
-    K = Reference().pairs(e, X, Y, np.float64).dense()
-    V = rng.standard_normal((215, 3))
-    pairs = bound(e)
-    for columns in (1, 3):
-        wanted = K @ V[:, :columns]
-        np.testing.assert_allclose(pairs.matmul(V[:, :columns]), wanted, atol=1e-4)
-    np.testing.assert_allclose(pairs.dense(), K, atol=3e-6 * K.max())
-    np.testing.assert_array_equal(bound(-1.0 * e).nearest().numpy(), (-K).argmin(axis=1))
-
-
 @pytest.mark.parametrize("spread", [1.0, 1e-3, 0.0])
 def test_nearest_of_columns_that_all_rows_doubt(spread):
     """One other column is compared by differences; where there are more, all are searched."""

@@ -292,5 +292,10 @@ def _sent(array: Any, beside: Any) -> Any:
     array = np.asarray(array)
     kind = np.float64 if array.dtype.kind == "f" else array.dtype
     kind = np.int64 if array.dtype.kind in "iu" else kind
-    there = torch_library().from_numpy(np.array(array, dtype=kind, order="C"))
-    return send(there, str(beside.device))
+    if array.size and not any(array.strides):  # one number, again and again: it alone travels
+        one = torch_library().from_numpy(np.array(array.flat[0], dtype=kind))
+        return one.to(beside.device).expand(array.shape).contiguous()
+    # sent, it is another's; on the processor, and where torch may not write, a copy has to be made
+    shared = beside.is_cuda and array.flags.writeable
+    here = np.ascontiguousarray(array, kind) if shared else np.array(array, kind, order="C")
+    return send(torch_library().from_numpy(here), str(beside.device))

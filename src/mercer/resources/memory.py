@@ -19,6 +19,25 @@ class MemoryBudgetError(MemoryError):
     """The work needs more memory than the budget; the message has the estimate and alternatives."""
 
 
+# what the libraries of a card say for themselves where they find no memory for their own needs
+_LIBRARIES = ("STATUS_ALLOC_FAILED", "cusolverDnCreate", "cublasCreate", "cublasLtCreate")
+
+
+def is_full_card(error: BaseException) -> bool:
+    """Return whether an error says that a card is full: torch's own, or of a library that it calls.
+
+    Parameters
+    ----------
+    error : BaseException
+        What was raised.
+    """
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(error, RuntimeError):
+        return False
+    told = str(error)
+    return isinstance(error, torch.cuda.OutOfMemoryError) or any(one in told for one in _LIBRARIES)
+
+
 @contextmanager
 def explained_full_card(owner: str) -> Iterator[None]:
     """Say in the library's own words that a card is full, where work could not be made smaller.
@@ -36,8 +55,7 @@ def explained_full_card(owner: str) -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        torch = sys.modules.get("torch")
-        if torch is None or not isinstance(error, torch.cuda.OutOfMemoryError):
+        if not is_full_card(error):
             raise
         raise MemoryBudgetError(
             f"{owner}: the device is full, and this work cannot be done in smaller blocks. Let go "

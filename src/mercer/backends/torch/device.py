@@ -13,7 +13,7 @@ import torch
 
 from mercer import deadline
 from mercer.array_types import Array
-from mercer.resources import MemoryBudgetError, format_bytes, rows_at_once
+from mercer.resources import MemoryBudgetError, format_bytes, is_full_card, rows_at_once
 from mercer.staging import bring, send
 
 T = TypeVar("T")
@@ -116,7 +116,9 @@ class Device:
         while True:
             try:
                 return work(entries)
-            except torch.cuda.OutOfMemoryError as error:
+            except RuntimeError as error:
+                if not is_full_card(error):
+                    raise
                 if entries <= _LEAST_ENTRIES:
                     raise MemoryBudgetError(
                         f"{what} does not fit the device {self.name!r}, where "
@@ -145,7 +147,9 @@ class Device:
         """
         try:
             return work()
-        except torch.cuda.OutOfMemoryError as error:
+        except RuntimeError as error:
+            if not is_full_card(error):
+                raise
             torch.cuda.empty_cache()
             raise MemoryBudgetError(
                 f"{what} needs {format_bytes(size)} on the device {self.name!r}, where "

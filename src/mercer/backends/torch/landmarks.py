@@ -224,8 +224,10 @@ class DeviceLandmarkRows(LandmarkRows):
     def pull(self) -> tuple[Array, Array]:
         """Multiply once, targets and weights side by side."""
         planes, s = self._rows.planes, self._s[:, 0]
-        if planes is not None and self._y.shape[1] <= _TRIPS:
-            columns = [planes.round_trip(None, s, y.contiguous())[0] for y in self._y.T]
+        if planes is not None and 0 < self._y.shape[1] <= _TRIPS:
+            both = [planes.pull(s, y.contiguous()) for y in self._y.T]
+            self.__dict__["_mass"] = both[0][1]
+            columns = [pulled for pulled, _ in both]
             found = to_host(self._rows.half(torch.stack([*columns, self._mass], dim=1)))
             return found[:, :-1], found[:, -1]
         right = torch.cat([self._s * self._y, self._s], dim=1)
@@ -258,14 +260,13 @@ class DeviceLandmarkRows(LandmarkRows):
     def _mass(self) -> Tensor:
         """K's, of rows to 40 bits."""
         assert self._rows.planes is not None
-        ones = torch.ones_like(self._s[:, 0])
-        return self._rows.planes.round_trip(None, self._s[:, 0], ones)[0]
+        return self._rows.planes.pull(self._s[:, 0], self._s[:, 0])[1]
 
     def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
         """Read rows to 40 bits where they are stored, or evaluate them in float64."""
         targets = self._y + self._rows.device.put(level, np.float64)
         planes = self._rows.planes
-        if planes is not None and targets.shape[1] <= _TRIPS:
+        if planes is not None and 0 < targets.shape[1] <= _TRIPS:
             trips = [
                 planes.round_trip(v.contiguous(), self._s[:, 0], y.contiguous())
                 for v, y in zip(self._turned(W).T, targets.T, strict=True)

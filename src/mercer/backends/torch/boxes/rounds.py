@@ -23,9 +23,9 @@ Tensor: TypeAlias = torch.Tensor
 _SETS = (192, 128, 64)  # variables of a set: the first that the card has room for
 _FIXED = 34 << 10  # bytes of shared memory beside K between the variables of a set
 # What of the present violation a set is solved to, and its pair steps at most. For 500 programmes
-# of 8000 variables these are faster than (0.3, 128), (0.2, 256), (0.15, 256) and (0.1, 384): fewer
+# of 8000 variables these are faster than (0.3, 128), (0.2, 192), (0.15, 256) and (0.1, 384): fewer
 # rounds of more steps, but all programmes of a round wait for the last one's.
-_SHARE, _INNER = 0.2, 192
+_SHARE, _INNER = 0.15, 192
 _THREADS = 512  # of a block that solves a set; one warp makes the steps, all gather K
 _NARROWEST = 32  # variables of a group at least: a warp
 

@@ -71,26 +71,34 @@ class Planes:
         bits = self.high[rows].double().view(torch.int64) + (self.low[rows].long() << 13)
         return bits.view(torch.float64)[:, : self.columns]
 
-    def round_trip(self, v: Tensor | None, s: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-        """Return K'S (y - K v) and S (y - K v), each row being read once; None is a v of zeros.
+    def round_trip(self, v: Tensor, s: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return K'S (y - K v) and S (y - K v), each row being read once.
 
         Parameters
         ----------
-        v : (m,) float64 tensor or None
+        v : (m,) float64 tensor
             What rows are multiplied by.
         s, y : (n,) float64 tensors
             The diagonal of S, and what K v is taken off.
         """
+        padded, left = torch.nn.functional.pad(v, (0, len(self.high[0]) - self.columns)), s.clone()
+        (found,) = self._start(padded, s, y, left, sides=1)
+        return found, left
+
+    def pull(self, s: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+        """Return K'S y and K's, each row being read once."""
+        found, mass = self._start(s, s, y, s, sides=2)
+        return found, mass
+
+    def _start(self, v: Tensor, s: Tensor, y: Tensor, left: Tensor, sides: int) -> Tensor:
         n, wide = self.high.shape
         height = _height(n, self.high.device)
-        count = -(-n // height)
-        padded = s if v is None else torch.nn.functional.pad(v, (0, wide - self.columns))
-        left, out = torch.empty_like(y), y.new_empty((count, wide))
-        kernel = compiled(wide, v is not None, str(y.device))
-        arguments = [n, height, wide, self.high, self.low, padded, s, y, left, out]
+        out = y.new_empty((-(-n // height), sides, wide))
+        kernel = compiled(wide, sides == 1, str(y.device))
+        arguments = [n, height, wide, self.high, self.low, v, s, y, left, out]
         with torch.cuda.device_of(y):
-            prepared(kernel, arguments, THREADS, shared_bytes(wide))((count, 1, 1))
-        return out.sum(dim=0)[: self.columns], left
+            prepared(kernel, arguments, THREADS, shared_bytes(wide))((len(out), 1, 1))
+        return out.sum(dim=0)[:, : self.columns]
 
 
 def _height(n: int, device: torch.device) -> int:

@@ -32,7 +32,7 @@ def shared_bytes(m: int) -> int:
 
 
 def trip_text(m: int, there: bool, threads: int = THREADS) -> str:
-    """Write the kernel of so many columns; without the way there, v is taken to be zero."""
+    """Write the kernel of so many columns; without the way there, that of K'S y and K's."""
     named = {"PIECES": max(1, -(-m // (_EACH * threads))), "THREADS": threads, "THERE": int(there)}
     return "".join(f"#define {name} {value}\n" for name, value in named.items()) + NUMBERS + _KERNEL
 
@@ -58,11 +58,11 @@ trip(int n, int height, int wide, const float *HIGH, const short *LOW, const dou
   // rows are walked by pointers: places of pieces are constants beside them
   const float *high_at = HIGH + first * wide + 4 * thread;
   const short *low_at = LOW + first * wide + 4 * thread;
-  double sums[PIECES][4];
+  double sums[PIECES][4], mass[PIECES][4];
   float4 high[PIECES];
   short4 low[PIECES];
   EACH(p, PIECES) {
-    EACH(e, 4) sums[p][e] = 0.0;
+    EACH(e, 4) sums[p][e] = mass[p][e] = 0.0;
     high[p] = make_float4(0.0f, 0.0f, 0.0f, 0.0f);
     low[p] = make_short4(0, 0, 0, 0);
     if (INSIDE(p) && first < last) {
@@ -97,12 +97,20 @@ trip(int n, int height, int wide, const float *HIGH, const short *LOW, const dou
       EACH(w, THREADS / 32) value += between[row & 1][w];
       left -= value;
     }
-    left *= S[row];
-    if (thread == 0) LEFT[row] = left;
-    EACH(p, PIECES) EACH(e, 4) sums[p][e] = fma(left, k[p][e], sums[p][e]);
+    double s = S[row];
+    left *= s;
+    if (THERE && thread == 0) LEFT[row] = left;
+    EACH(p, PIECES) EACH(e, 4) {
+      sums[p][e] = fma(left, k[p][e], sums[p][e]);
+      if (!THERE) mass[p][e] = fma(s, k[p][e], mass[p][e]);
+    }
   }
   EACH(p, PIECES)
   if (INSIDE(p))
-    EACH(e, 4) OUT[(wide_int)blockIdx.x * wide + p * PIECE + 4 * thread + e] = sums[p][e];
+    EACH(e, 4) {
+      double *out = OUT + (wide_int)blockIdx.x * wide * (THERE ? 1 : 2) + p * PIECE + 4 * thread;
+      out[e] = sums[p][e];
+      if (!THERE) out[wide + e] = mass[p][e];
+    }
 }
 """

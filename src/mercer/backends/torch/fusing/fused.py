@@ -134,8 +134,7 @@ class FusedPairs:
 
         if self._closest is None:
             return find_nearest(self._program, self._arguments(), self._ways(), self.shape)
-        found: Tensor = self._closest.search()
-        return found
+        return self._closest.search()
 
     @cached_property
     def _closest(self) -> Any:
@@ -150,16 +149,17 @@ class FusedPairs:
 
     @cached_property
     def _wants_zeros(self) -> bool:
-        """Whether an exponential tells distances that products cannot tell from zero.
+        """Whether the formula tells distances that products cannot tell from zero.
 
-        Other distances are off by as much, so little is lost where these are not made zero.
+        Exponentials of other distances are off by as much as those of small ones.
         """
-        for i, op in exponents(self._program).items():
-            leaf = self._leaves[i]
-            if not leaf.way.is_product:
+        read = exponents(self._program)
+        for i, (kind, leaf) in enumerate(zip(self._program.leaves, self._leaves, strict=True)):
+            if not (leaf.way.is_product and isinstance(kind, SqDist)):
                 continue
             longest = float(leaf.x.squares.amax() + leaf.y.squares.amax())
-            seen = abs(op.c0) * leaf.least * longest / _UNSEEN
+            factor = abs(read[i].c0) if i in read else float("inf")
+            seen = factor * leaf.least * longest / _UNSEEN
             if not seen <= (_ROUNDING if leaf.features else _HALF_ROUNDING):
                 return True
         return False

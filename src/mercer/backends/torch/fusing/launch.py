@@ -31,17 +31,13 @@ _WIDTHS = (64, 16, 1)
 
 
 class Tile(NamedTuple):
-    """The tile of one program, and what runs it.
-
-    Registers of a thread at most, and groups of columns (see `write_kernel`).
-    """
+    """The tile of one program, and what runs it; registers of a thread, at most."""
 
     height: int
     width: int
     warps: int
     stages: int
     registers: int | None = None
-    groups: int = 1
 
 
 # What is fastest on an H200, fastest first (benchmarks/card/tiles.py); the first that a card has
@@ -61,6 +57,7 @@ SMALLEST_TILE = Tile(16, 128, 4, 2)  # features one by one, and three tiles of s
 # Two programs on a processor, one that multiplies while the other evaluates: of rows that leave
 # room for both.
 _SHALLOW, _SHALLOW_TILE = 224, Tile(128, 64, 4, 2)
+_ZEROS_TILE = Tile(128, 64, 8, 2)  # of these where entries are compared with zero, and added up
 _SHARED = 232448  # bytes of shared memory of an H200, where a card does not say
 
 
@@ -128,7 +125,7 @@ def _product(
         _launch(program, arguments, ways, reduction, sizes, tile, wide, zeros=zeros)
         return out[:, :, : right.shape[1]].sum(dim=0, dtype=torch.float64)
 
-    return _with_room(ways, wide, right.device, by)
+    return _with_room(ways, wide, right.device, by, _ZEROS_TILE if zeros else _SHALLOW_TILE)
 
 
 def write_rows(
@@ -181,12 +178,18 @@ def keep_smallest(
     return scores, dropped
 
 
-def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T:
+def _with_room(
+    ways: Ways,
+    wide: int,
+    device: Any,
+    by: Callable[[Tile], T],
+    shallow: Tile = _SHALLOW_TILE,
+) -> T:
     """Return what a launch makes, by the first tile that the card has room for.
 
     What Triton takes is known when it has compiled a kernel; estimates only save the trials.
     """
-    tiles = list(_tiles(ways, wide, device))
+    tiles = list(_tiles(ways, wide, device, shallow))
     for tile in tiles[:-1]:
         try:
             return by(tile)
@@ -195,7 +198,7 @@ def _with_room(ways: Ways, wide: int, device: Any, by: Callable[[Tile], T]) -> T
     return by(tiles[-1])
 
 
-def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
+def _tiles(ways: Ways, wide: int, device: Any, shallow: Tile) -> Iterator[Tile]:
     """Yield the tiles whose operands should fit the shared memory of the card, and the smallest."""
     held = sum(_held(way, depth) for way, depth in ways)
     stepped = any(way.is_product and depth > HELD for way, depth in ways)
@@ -204,7 +207,7 @@ def _tiles(ways: Ways, wide: int, device: Any) -> Iterator[Tile]:
     else:
         tiles = _TILES[Way.PRODUCTS]
         if held <= _SHALLOW and wide == 1 and not stepped:
-            tiles = (_SHALLOW_TILE, *tiles[1:])
+            tiles = (shallow, *tiles[1:])
     room = _SHARED
     if device.type == "cuda":
         room = torch.cuda.get_device_properties(device).shared_memory_per_block_optin
@@ -244,7 +247,7 @@ def _launch(
     zeros: bool = True,
 ) -> None:
     each, depths = [way for way, _ in ways], [depth for _, depth in ways]
-    kernel: Kernel = write_kernel(program, each, depths, reduction, tile.groups, zeros)
+    kernel: Kernel = write_kernel(program, each, depths, reduction, zeros)
     n, m, _, span = sizes[:4]
     grid = grid or (triton.cdiv(n, tile.height), triton.cdiv(m, span))
     with torch.cuda.device_of(arguments[0]):  # Triton launches on the current one
@@ -253,7 +256,7 @@ def _launch(
             *arguments,
             *kernel.constants,
             BM=tile.height,
-            BN=tile.width // tile.groups,
+            BN=tile.width,
             KV=wide,
             num_warps=tile.warps,
             num_stages=tile.stages,

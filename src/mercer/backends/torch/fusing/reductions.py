@@ -78,7 +78,7 @@ _REDUCTIONS: dict[Reduction, Steps] = {
         ['best = tl.full((BM,), float("inf"), tl.float32)', "number = tl.zeros((BM,), tl.int64)"],
         [
             "least, place = tl.min(r0, axis=1, return_indices=True)",
-            "number = tl.where(least < best, at + place, number)",
+            "number = tl.where(least < best, start + place, number)",
             "best = tl.minimum(least, best)",
         ],
         [
@@ -99,7 +99,7 @@ _REDUCTIONS: dict[Reduction, Steps] = {
     ),
 }
 # How a program walks over columns: those of its part one after the other, or tiles dealt out.
-_WALK, _DEALT = "range(begin, end, WIDE)", "range(tl.program_id(1) * BN, m, span)"
+_WALK, _DEALT = "range(begin, end, BN)", "range(tl.program_id(1) * BN, m, span)"
 
 # Where features are compared one by one there are no registers for a second tile of sums, and work
 # enough between two tiles for what threads add up together.

@@ -74,7 +74,6 @@ def write_kernel(
     ways: Sequence[Way],
     depths: Sequence[int],
     reduction: Reduction,
-    groups: int = 1,
     zeros: bool = True,
 ) -> Kernel:
     """Write the kernel of a program.
@@ -90,19 +89,15 @@ def write_kernel(
         product, the number of the other leaf.
     reduction : Reduction
         What becomes of tiles.
-    groups : int
-        Of columns, whose features are compared one by one together; all else is done with one
-        group after the other.
     zeros : bool
         Whether distances that products cannot tell from zero are zero, also where nothing but an
         exponential reads them.
     """
-    text = _Text(program, ways, depths, groups, zeros)
+    text = _Text(program, ways, depths, zeros)
     before, inside, after = lines_of(reduction, ways)
     arguments = ["n", "m", "first", "span", "V", "OUT", "NUMBERS", "width", *text.pointers()]
     head = list(text.before())
-    tile = [*text.leaves(), *text.operations(), *inside]
-    tiles = [*text.features(), *(line for g in range(groups) for line in [*text.group(g), *tile])]
+    tiles = [*text.leaves(), *text.operations(), *inside]
     constants = [f"k{i}" for i in range(len(text.constants))]
     sizes = [f"{name}: tl.constexpr" for name in ("BM", "BN", "KV")]
     lines = [
@@ -113,8 +108,8 @@ def write_kernel(
         "    end = tl.minimum(begin + span, m)",
         f"    across = {_across(ways)}",
         *(f"    {line}" for line in [*head, *before]),
-        f"    WIDE: tl.constexpr = {groups} * BN",
         f"    for start in {walk_of(reduction)}:",
+        "        columns = (start + across).to(tl.int64)",
         *(f"        {line}" for line in tiles),
         *(f"    {line}" for line in after),
     ]
@@ -134,15 +129,9 @@ class _Text:
     """Lines of a kernel, and the constants that they speak of."""
 
     def __init__(
-        self,
-        program: Program,
-        ways: Sequence[Way],
-        depths: Sequence[int],
-        groups: int,
-        zeros: bool,
+        self, program: Program, ways: Sequence[Way], depths: Sequence[int], zeros: bool
     ) -> None:
-        self.program, self.ways, self.depths = program, ways, depths
-        self.groups, self.zeros = groups, zeros
+        self.program, self.ways, self.depths, self.zeros = program, ways, depths, zeros
         self.exponents = exponents(program)
         self.constants: list[float] = []
         self.lines: list[str] = []  # that an operation wants before its own
@@ -175,26 +164,8 @@ class _Text:
 
     # --- leaves ----------------------------------------------------------------------------------
 
-    def features(self) -> Iterator[str]:
-        """Compare what goes feature by feature, all groups of columns together."""
-        for i, (leaf, way, depth) in enumerate(self._parts()):
-            if way is Way.COLUMNS:
-                yield from self._by_columns(i, leaf, depth)
-
-    def group(self, g: int) -> Iterator[str]:
-        """Say which columns a group has, and what their features gave."""
-        yield f"at = start + {g} * BN" if g else "at = start"
-        yield "columns = (at + across).to(tl.int64)"
-        for i, way in enumerate(self.ways):
-            if way is Way.COLUMNS:
-                yield f"r{i} = q{i}g{g}"
-
     def leaves(self) -> Iterator[str]:
-        for i, (_, way, depth) in enumerate(self._parts()):
-            if way.is_product and depth <= HELD:
-                yield from _held_product(i, way, depth)
-            elif way.is_product:
-                yield from _stepped_product(i, depth)
+        yield from self._compared()
         for i, (leaf, way, other) in enumerate(self._parts()):
             if way is Way.SHARED:
                 yield f"hy{i} = tl.load(HY{i} + columns)"
@@ -205,6 +176,17 @@ class _Text:
                 yield f"r{i} = f{i} * p{i}"
         for i in range(len(self.program.row_terms)):
             yield f"w{i} = tl.load(W{i} + columns)"
+
+    def _compared(self) -> Iterator[str]:
+        # features first: products would take registers all the while
+        for i, (leaf, way, depth) in enumerate(self._parts()):
+            if way is Way.COLUMNS:
+                yield from self._by_columns(i, leaf, depth)
+        for i, (_, way, depth) in enumerate(self._parts()):
+            if way.is_product and depth <= HELD:
+                yield from _held_product(i, way, depth)
+            elif way.is_product:
+                yield from _stepped_product(i, depth)
 
     def _squared_distance(self, i: int) -> Iterator[str]:
         """Take a product from squared lengths; all times a factor where an exponential follows."""
@@ -218,8 +200,8 @@ class _Text:
             yield f"r{i} = tl.where(r{i} {more} t{i} * h{i}, r{i}, 0.0)"
 
     def _by_columns(self, i: int, leaf: Statistic, depth: int) -> Iterator[str]:
-        steps = [FEATURE_STEPS[type(leaf)](f"q{i}g{g}", leaf) for g in range(self.groups)]
-        yield from (line for begin, _, _ in steps for line in begin)
+        begin, step, end = FEATURE_STEPS[type(leaf)](f"r{i}", leaf)
+        yield from begin
         # a tile of columns lies in one band
         yield f"band = tl.zeros((), tl.int64) + start // {BAND}"
         yield f"py{i} = Y{i} + band * {depth * BAND} + start % {BAND}"
@@ -227,11 +209,9 @@ class _Text:
         yield f"    for j in tl.static_range({UNROLLED}):"
         # names of their own: Triton wants a name to keep its type through a loop
         yield f"        a = tl.load(px{i} + (k + j) * {BAND})[:, None]"
-        for g, (_, step, _) in enumerate(steps):
-            where = f"(k + j) * {BAND} + {g} * BN + across"
-            yield f"        b = tl.load(py{i} + {where})[None, :]"
-            yield from (f"        {line}" for line in step)
-        yield from (line for _, _, end in steps for line in end)
+        yield f"        b = tl.load(py{i} + (k + j) * {BAND} + across)[None, :]"
+        yield from (f"        {line}" for line in step)
+        yield from end
 
     # --- operations ------------------------------------------------------------------------------
 

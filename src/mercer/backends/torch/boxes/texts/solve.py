@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from mercer.backends.torch.boxes.texts.largest_keys import LARGEST_KEYS
 from mercer.backends.torch.boxes.texts.parts import COMMON, defined
+from mercer.backends.torch.boxes.texts.placed_keys import PLACED_KEYS
 
 SOLVE = "solve"
 
@@ -23,39 +24,6 @@ _SOLVE = r"""
 // beside F from which the price of a variable's own side is taken: of the other side, twice that
 #define PRICE_UP(c, a) ((c) & RISES ? (TUBE ? UP(epsilon[a], c) + side[a] : 0.f) : (float)-INF)
 #define PRICE_LOW(c, a) ((c) & FALLS ? (TUBE ? LOW(epsilon[a], c) + side[a] : 0.f) : (float)INF)
-
-#define PLACES 255u  // the last bits of a key: whose it is
-#define FINITE 0x00800000u  // keys of smaller numbers are those of minus infinity
-#define LARGER(a, b) ((a) > (b) ? (a) : (b))
-
-// whole numbers in the order of the numbers, and back
-__device__ __forceinline__ unsigned ordered(float v) {
-  const unsigned bits = __float_as_uint(v);
-  return bits ^ ((unsigned)((int)bits >> 31) | 0x80000000u);
-}
-__device__ __forceinline__ float number(unsigned key) {
-  return __uint_as_float(key & 0x80000000u ? key & 0x7fffffffu : ~key);
-}
-// sixteen digits of a number are enough to choose by: one reduction then finds it and its place
-__device__ __forceinline__ unsigned placed(unsigned key, int place) {
-  return (key & ~PLACES) | (unsigned)place;
-}
-
-// the largest of a warp
-__device__ __forceinline__ unsigned largest(unsigned key) {
-#if LANES == 1
-  return key;
-#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
-  return __reduce_max_sync(ALL, key);
-#else
-  for (int o = LANES / 2; o; o >>= 1) {
-    const unsigned other = __shfl_xor_sync(ALL, key, o);
-    key = LARGER(key, other);
-  }
-  return key;
-#endif
-}
-
 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
     const unsigned long long *matrices, const int *strides, const int *active, const int *begin,
@@ -195,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 
   if (t < LANES) {
     // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
-    // and for places past the last, whatever is read for these
+    // and for places past the last, of which nothing is read: a NaN there would be the largest key
     // of the curvature along a pair, at least `flat` is left by rounding
     float f[PER], up[PER], low[PER], own[PER], flat[PER];
     int mine[PER];
@@ -244,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
         const int a = t + q * LANES;
         const float d = v - (f[q] + low[q]);
         const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
-        Ki_own[q] = Ki[a];
+        Ki_own[q] = a < size ? Ki[a] : 0.f;
         const float bend = fmaxf(di + own[q] - 2.f * Ki_own[q], flat[q]);
         const float by = __fdividef(d, bend);
         const unsigned key = falls ? placed(__float_as_uint(d * by), a) : 0u;
@@ -271,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        f[q] -= by * (Ki_own[q] - Kj[a]);
+        f[q] -= by * (Ki_own[q] - (a < size ? Kj[a] : 0.f));
         up[q] = a == i ? ui : a == j ? uj : up[q];
         low[q] = a == i ? li : a == j ? lj : low[q];
       }
@@ -329,4 +297,4 @@ def solve_text(
     """
     named = {"THREADS": threads, "LANES": lanes, "SET": size, "SUMS": sums}
     named |= {"TUBE": int(tube), "SHIFTED": int(shifted)}
-    return defined(named) + COMMON + LARGEST_KEYS + _SOLVE
+    return defined(named) + COMMON + PLACED_KEYS + LARGEST_KEYS + _SOLVE
