@@ -27,6 +27,7 @@ from mercer.backends.torch.exact.product_kernel import (  # noqa: E402 - after t
     shared_bytes,
 )
 from mercer.backends.torch.exact.trip_kernel import TRIP, trip_text  # noqa: E402 - after the skip
+from mercer.backends.torch.operands import Rows  # noqa: E402 - after the skip
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402 - after the skip
 from mercer.expression import AbsDist, Dot, Exp, SqDist, Sqrt  # noqa: E402 - after the skip
 from mercer.kernels import Gaussian, Matern, Polynomial  # noqa: E402 - after the skip
@@ -260,3 +261,14 @@ def test_exponentials_are_those_of_the_library(tmp_path):
     kernel(grid=(-(-len(given) // 32), 1, 1), block=(32, 1, 1), args=arguments)
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(K[:, 0].numpy(), np.exp(given), rtol=1e-15)
+
+
+def test_a_card_too_full_to_look_at_all_rows_goes_by_blocks(on_cores, monkeypatch):
+    def full(self):
+        raise torch.cuda.OutOfMemoryError("full")
+
+    monkeypatch.setattr(Rows, "largest", property(full))
+    X, V = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
+    pairs = bound(Gaussian(1.0), X, X.copy())
+    assert pairs.cores is None
+    np.testing.assert_allclose(pairs.matmul(V), values(Gaussian(1.0), X, X) @ V, atol=1e-13)

@@ -266,6 +266,15 @@ def test_nearest_of_columns_that_all_rows_doubt(spread):
 # --- texts ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+def test_the_nearest_of_rows_whose_distances_are_no_float32_numbers(scale):
+    rng = np.random.default_rng(6)
+    rows, columns = rng.standard_normal((70, 3)), rng.standard_normal((65, 3))
+    wanted = np.square(rows[:, None] - columns).sum(axis=2).argmin(axis=1)
+    found = bound(SqDist(), scale * rows, scale * columns).nearest()
+    np.testing.assert_array_equal(found.numpy(), wanted)
+
+
 def test_one_text_for_all_scales():
     texts = [
         write_kernel(lower(Exp(-g * SqDist())), [Way.PRODUCTS], [48], Reduction.VECTOR)
