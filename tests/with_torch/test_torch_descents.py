@@ -15,7 +15,7 @@ from mercer.backends.reference.smo import low, on_stored, up
 from mercer.gram.sizes import descents_at_once
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from cuda_alone import compiled, descend_alone  # noqa: E402
+from cuda_alone import Alone, compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.boxes import (  # noqa: E402 - after the skip
@@ -121,6 +121,15 @@ def test_all_programmes_end_where_those_of_the_reference_do(on_cpu):
         )
         assert rising.max() - falling.min() < 2e-4
         np.testing.assert_allclose(answer.gradient, F, atol=1e-5)
+
+
+def test_what_was_left_in_shared_memory_is_not_read(on_cpu, monkeypatch):
+    wanted = descend([svc, svr, pair], 1e-4, 10**6)
+    for left in (0.0, 1e30, np.inf):
+        monkeypatch.setattr(Alone, "left", left)
+        for answer, same in zip(descend([svc, svr, pair], 1e-4, 10**6), wanted, strict=True):
+            assert answer.iterations == same.iterations
+            np.testing.assert_array_equal(answer.b, same.b)
 
 
 @pytest.mark.parametrize("box", [nu, one_sided], ids=["two sums", "one of them stuck"])

@@ -172,7 +172,7 @@ def test_sweeps_of_one_pass_know_rows_that_are_near(monkeypatch, scale):
 
     plain = TorchPairs(expression, X, Y, np.float64, Device("cpu"))
     once = TorchPairs(expression, X, Y, np.float64, Device("cpu"), fused=True)
-    assert once._is_exponential and not plain._is_exponential
+    assert once._one_pass is not None and plain._one_pass is None
     monkeypatch.setattr(Device, "block_entries", lambda self: 30 * 25)
     np.testing.assert_allclose(once.sweep(v, change), plain.sweep(v, change), atol=1e-12)
     K = plain.rows(slice(0, 60))

@@ -18,7 +18,6 @@ from mercer.backends.host_matrix import HostMatrix
 from mercer.backends.long_arrays import Operator
 from mercer.backends.lowering.diagonal import diagonal, row_values
 from mercer.backends.lowering.lower import lower
-from mercer.backends.lowering.program import Code
 from mercer.backends.stored import StoredMatrix
 from mercer.backends.torch.device import (
     Device,
@@ -30,13 +29,14 @@ from mercer.backends.torch.device import (
 )
 from mercer.backends.torch.device_arrays import DeviceArrays
 from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.torch.exact.one_pass import OnePass
 from mercer.backends.torch.exact.products import ExactPairs
 from mercer.backends.torch.externals import External
 from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
 from mercer.backends.torch.fusing.fused import FusedPairs, fuse
 from mercer.backends.torch.operands import Operands, bind, plain_index, within
 from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.statistics import compare, may_be_near, squared_distances
+from mercer.backends.torch.statistics import compare
 from mercer.backends.torch.symmetric.filling import (
     Evaluate,
     by_whole_numbers,
@@ -45,7 +45,7 @@ from mercer.backends.torch.symmetric.filling import (
     whole_rows,
 )
 from mercer.backends.torch.symmetric.halves import product_by_halves
-from mercer.expression import Expression, SqDist
+from mercer.expression import Expression
 from mercer.points import row_count
 from mercer.resources import MemoryBudgetError
 
@@ -261,32 +261,17 @@ class TorchPairs(Pairs):
 
     def _with_product(self, part: slice, right: Tensor) -> tuple[Tensor, Tensor]:
         """Return some rows in float64, and their product with columns: in one pass where it can."""
-        whole = slice(0, self.shape[1])
-        if right.shape[1] != 1 or not self._is_exponential:
-            block = self.block(part, whole).double()
-            return block, block @ right
-        from mercer.backends.torch.fusing.exponentials import exponential_times  # noqa: PLC0415  imports Triton
-
-        deadline.check()
-        (_, rows, columns), op = self.leaves[0], self._program.ops[0]
-        K, x, y = squared_distances(rows.block(part), columns.block(whole))
-        values, smallest = exponential_times(K, op.c0, op.c1, right[:, 0])
-        again = (may_be_near(smallest, x, y) | ~values.isfinite()).nonzero()[:, 0]
-        if len(again):  # few, as a rule: their distances are looked at one by one
-            K[again] = self.block(again + part.start, whole)
-            values[again] = (K[again] @ right)[:, 0]
-        return K, values[:, None]
+        if right.shape[1] == 1 and self._one_pass is not None:
+            return self._one_pass.multiply(part, right, self.block)
+        block = self.block(part, slice(0, self.shape[1])).double()
+        return block, block @ right
 
     @cached_property
-    def _is_exponential(self) -> bool:
-        """Whether this is exp of a squared distance in float64, of rows that a card has."""
-        if [op.code for op in self._program.ops] != [Code.EXP] or self._type is not torch.float64:
-            return False
-        if not self._fuses or self._externals or self._row_terms or len(self.leaves) != 1:
-            return False
-        leaf, rows, columns = self.leaves[0]
-        resident = rows.is_resident and columns.is_resident
-        return isinstance(leaf, SqDist) and resident and min(self.shape) > 0
+    def _one_pass(self) -> OnePass | None:
+        plain = self._fuses and not (self._externals or self._row_terms) and min(self.shape) > 0
+        if not plain or self._type is not torch.float64:
+            return None
+        return OnePass.of(self._program, self.leaves)
 
     def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
         """Return K' g(K U), each block of rows evaluated once."""
@@ -339,7 +324,7 @@ class TorchPairs(Pairs):
     def _bare(self) -> TorchPairs:
         """Copy this without what depends on its operands and their type."""
         other = copy(self)
-        for name in ("_fused", "cores", "_is_exponential"):
+        for name in ("_fused", "cores", "_one_pass"):
             other.__dict__.pop(name, None)
         return other
 

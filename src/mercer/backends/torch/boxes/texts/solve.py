@@ -163,7 +163,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 
   if (t < LANES) {
     // F, and what is added to it on the way up and on the way down: infinite for what cannot move,
-    // and for places past the last, whatever is read for these
+    // and for places past the last, of which nothing is read: a NaN there would be the largest key
     // of the curvature along a pair, at least `flat` is left by rounding
     float f[PER], up[PER], low[PER], own[PER], flat[PER];
     int mine[PER];
@@ -212,7 +212,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
         const int a = t + q * LANES;
         const float d = v - (f[q] + low[q]);
         const bool falls = d > 0.f && (SUMS == 1 || mine[q] == in_sum);
-        Ki_own[q] = Ki[a];
+        Ki_own[q] = a < size ? Ki[a] : 0.f;
         const float bend = fmaxf(di + own[q] - 2.f * Ki_own[q], flat[q]);
         const float by = __fdividef(d, bend);
         const unsigned key = falls ? placed(__float_as_uint(d * by), a) : 0u;
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve(
 #pragma unroll
       for (int q = 0; q < PER; ++q) {
         const int a = t + q * LANES;
-        f[q] -= by * (Ki_own[q] - Kj[a]);
+        f[q] -= by * (Ki_own[q] - (a < size ? Kj[a] : 0.f));
         up[q] = a == i ? ui : a == j ? uj : up[q];
         low[q] = a == i ? li : a == j ? lj : low[q];
       }
