@@ -132,6 +132,17 @@ def test_near_rows_and_long_ones_keep_their_digits(on_cores, spread):
     np.testing.assert_allclose(pairs.matmul(V), np.exp(-0.5 * D), rtol=1e-9, atol=1e-300)
 
 
+@pytest.mark.parametrize("scale", [0.1, 0.4])
+def test_sums_of_small_entries_between_near_rows_keep_their_digits(on_cores, scale):
+    """Rows of two groups, nearer to one another than to the centre and far for the kernel."""
+    side = np.where(np.arange(64) % 2, 10.0, -10.0)[:, None]
+    X, Y = rng.standard_normal((64, 4)) + side, rng.standard_normal((64, 4)) + side
+    pairs = bound(Gaussian(scale), X, Y)
+    assert pairs.cores is not None
+    D = np.square((X[:, None] - Y) / scale).sum(axis=2)
+    np.testing.assert_allclose(pairs.matmul(np.ones(64)), np.exp(-0.5 * D).sum(axis=1), rtol=1e-11)
+
+
 def test_what_is_no_number_stays_none(on_cores):
     X = rng.standard_normal((40, 3))
     X[5, 1] = np.nan
