@@ -2,8 +2,8 @@
 
 python -m benchmarks.card.picture
 
-Figures are those of docs/guide/gpu-measured.md, where it says how and when each was found. Nothing is
-measured here.
+Figures are those of docs/guide/gpu-measured.md, where it says how and when each was found.
+Nothing is measured here.
 """
 
 from __future__ import annotations

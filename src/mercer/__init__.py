@@ -75,7 +75,7 @@ if TYPE_CHECKING:
     from mercer.solvers import Solution, SolverError, Status
     from mercer.solvers.solve import solve
 
-__version__ = "0.14.0"
+__version__ = "0.15.0"
 
 __all__ = [
     "CCA",

@@ -27,6 +27,7 @@ from mercer.backends.torch.exact.product_kernel import (  # noqa: E402 - after t
     shared_bytes,
 )
 from mercer.backends.torch.exact.trip_kernel import TRIP, trip_text  # noqa: E402 - after the skip
+from mercer.backends.torch.operands import Rows  # noqa: E402 - after the skip
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402 - after the skip
 from mercer.expression import AbsDist, Dot, Exp, SqDist, Sqrt  # noqa: E402 - after the skip
 from mercer.kernels import Gaussian, Matern, Polynomial  # noqa: E402 - after the skip
@@ -129,6 +130,17 @@ def test_near_rows_and_long_ones_keep_their_digits(on_cores, spread):
     pairs, V = bound(kernel, X, X[:25]), np.eye(25)[:, :3]
     D = np.square((X[:, None] - X[None, :3]) / (spread * 1e-3)).sum(axis=2)
     np.testing.assert_allclose(pairs.matmul(V), np.exp(-0.5 * D), rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("scale", [0.1, 0.4])
+def test_sums_of_small_entries_between_near_rows_keep_their_digits(on_cores, scale):
+    """Rows of two groups, nearer to one another than to the centre and far for the kernel."""
+    side = np.where(np.arange(64) % 2, 10.0, -10.0)[:, None]
+    X, Y = rng.standard_normal((64, 4)) + side, rng.standard_normal((64, 4)) + side
+    pairs = bound(Gaussian(scale), X, Y)
+    assert pairs.cores is not None
+    D = np.square((X[:, None] - Y) / scale).sum(axis=2)
+    np.testing.assert_allclose(pairs.matmul(np.ones(64)), np.exp(-0.5 * D).sum(axis=1), rtol=1e-11)
 
 
 def test_what_is_no_number_stays_none(on_cores):
@@ -260,3 +272,14 @@ def test_exponentials_are_those_of_the_library(tmp_path):
     kernel(grid=(-(-len(given) // 32), 1, 1), block=(32, 1, 1), args=arguments)
     with np.errstate(over="ignore"):
         np.testing.assert_allclose(K[:, 0].numpy(), np.exp(given), rtol=1e-15)
+
+
+def test_a_card_too_full_to_look_at_all_rows_goes_by_blocks(on_cores, monkeypatch):
+    def full(self):
+        raise torch.cuda.OutOfMemoryError("full")
+
+    monkeypatch.setattr(Rows, "largest", property(full))
+    X, V = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
+    pairs = bound(Gaussian(1.0), X, X.copy())
+    assert pairs.cores is None
+    np.testing.assert_allclose(pairs.matmul(V), values(Gaussian(1.0), X, X) @ V, atol=1e-13)

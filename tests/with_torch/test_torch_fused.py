@@ -234,6 +234,23 @@ def test_small_distances_are_zero_where_an_exponential_tells(factor, wanted):
     np.testing.assert_allclose(pairs.matmul(np.ones(50)), K.sum(axis=1), atol=1e-4)
 
 
+@pytest.mark.parametrize("features", [1, 3, 40, 300])
+@pytest.mark.parametrize("apart", [0.0, 1e-17, 1e-9, 1e-7])
+def test_a_row_at_the_centre_says_nothing_of_the_others(features, apart):
+    """It keeps no bits of its own: distances of other rows are none the smaller for it."""
+    rng = np.random.default_rng(5)
+    rows, columns = rng.standard_normal((60, features)), rng.standard_normal((50, features))
+    rows[7] = columns.mean(axis=0) + apart * rng.standard_normal(features)
+    rows[8:20] *= 1e-8  # nor do those that are near it beside all columns
+    rows[8:20] += columns.mean(axis=0)
+    expression = Exp(-0.5 / features * SqDist())
+    pairs = bound(expression, rows, columns)
+    wanted = Reference().pairs(expression, rows, columns, np.float64).dense()
+    assert pairs._fused is not None
+    assert np.abs(pairs.dense() - wanted).max() < 3e-6
+    assert np.abs(pairs.matmul(np.ones(50)) - wanted.sum(axis=1)).max() < 3e-6 * 50
+
+
 @pytest.mark.parametrize("spread", [1.0, 1e-3, 0.0])
 def test_nearest_of_columns_that_all_rows_doubt(spread):
     """One other column is compared by differences; where there are more, all are searched."""
@@ -247,6 +264,15 @@ def test_nearest_of_columns_that_all_rows_doubt(spread):
 
 
 # --- texts ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("scale", [1e-100, 1e-30, 1e30, 1e100])
+def test_the_nearest_of_rows_whose_distances_are_no_float32_numbers(scale):
+    rng = np.random.default_rng(6)
+    rows, columns = rng.standard_normal((70, 3)), rng.standard_normal((65, 3))
+    wanted = np.square(rows[:, None] - columns).sum(axis=2).argmin(axis=1)
+    found = bound(SqDist(), scale * rows, scale * columns).nearest()
+    np.testing.assert_array_equal(found.numpy(), wanted)
 
 
 def test_one_text_for_all_scales():

@@ -362,10 +362,10 @@ class TorchPairs(Pairs):
         """Return the number of the first column that has the smallest entry of each row."""
         if self._fused is not None:
             return self._fused.nearest()
-        n, m = self.shape
+        (n, m), exact = self.shape, self._in_float64()  # what float32 cannot tell is not fused
 
         def search(entries: int) -> Tensor:
-            found = [self.block(part, slice(0, m)).min(dim=1) for part in parts(n, entries // m)]
+            found = [exact.block(part, slice(0, m)).min(dim=1) for part in parts(n, entries // m)]
             return torch.cat([x.indices for x in found])
 
         return self._device.in_blocks(search, f"a block of {m} columns")

@@ -245,17 +245,17 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
         EACH(i, MT)
           EACH(h, 2) {
             double r = c[i][j][2 * h + s];
+            bool lost = false;
             if (APART) {
               double both = hx[i][h] + hy;
               r = fma(-2.0, r, both);
-              // by upper halves: few bits left, or below zero. Such an entry is that of equal rows
-              // here, and put right below: a branch would keep the others waiting for one another
-              if (__double2hiint(r) < __double2hiint(both) - (NEAR << 20)) {
-                near |= 1u << (4 * (j * MT + i) + 2 * h + s);
-                r = 0.0;
-              }
+              // by upper halves: few bits left, or below zero. Such an entry is nothing here, and
+              // added below: a branch would keep the others waiting for one another
+              lost = __double2hiint(r) < __double2hiint(both) - (NEAR << 20);
+              near |= (unsigned)lost << (4 * (j * MT + i) + 2 * h + s);
             }
             r = value(r PASSED);
+            r = lost ? 0.0 : r;
             c[i][j][2 * h + s] = r;
             EACH(t, T) total[i][h][t] = fma(r, vs[(turn * BN + column) * T + t], total[i][h][t]);
           }
@@ -286,7 +286,7 @@ product(int n, int m, int span, const double *X, const double *Y, const double *
       double r = value(differences(X + (wide_int)min(first + row, n - 1) * DEPTH,
                                    Y + (wide_int)min(start + column, m - 1) * DEPTH) PASSED);
       EACH(t, T) {
-        double more = (r - value(0.0 PASSED)) * vs[(turn * BN + column) * T + t];
+        double more = r * vs[(turn * BN + column) * T + t];
         EACH(a, MT) EACH(b, 2) total[a][b][t] += a == i && b == h ? more : 0.0;
       }
       if (STORE && first + row < n && start + column < m) {

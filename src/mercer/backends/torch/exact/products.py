@@ -105,7 +105,12 @@ class ExactPairs:
         few = rows.shape[0] * columns.shape[0] < _LEAST
         if few or not resident or not device.has_float64_cores or not is_compiled():
             return None
-        if not max(rows.largest, columns.largest) < _LONGEST:  # or no number
+        try:
+            short = rows.largest < _LONGEST and columns.largest < _LONGEST  # and numbers
+        except torch.cuda.OutOfMemoryError:  # to look at all rows takes some copies of them
+            torch.cuda.empty_cache()
+            return None
+        if not short:
             return None
         formula = formula_of(program)
         return None if formula is None else cls(formula, leaves[0], device)

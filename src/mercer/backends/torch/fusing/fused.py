@@ -24,14 +24,7 @@ from mercer.backends.lowering.lower import lower
 from mercer.backends.lowering.program import Program
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.fusing.deep import DeepProducts, is_deep
-from mercer.backends.torch.fusing.leaves import (
-    SPLITS,
-    Leaf,
-    giver,
-    padded,
-    prepare,
-    prepare_all,
-)
+from mercer.backends.torch.fusing.leaves import SPLITS, Leaf, giver, padded, prepare, prepare_all
 from mercer.backends.torch.fusing.operations import exponents
 from mercer.backends.torch.fusing.source import is_expressible
 from mercer.backends.torch.fusing.tiling import HELD, Way
@@ -51,6 +44,7 @@ _SAMPLED = 32  # longest rows, and as many spread over all, on each side
 # rounding of both lengths and of the split; and the largest of all rows, over that of the sample.
 _LEAST_DISTANCE = 2.0**-21
 _UNSEEN = 2.0
+_SHORT = 2.0**-20  # of the largest squared length: shorter rows keep few bits, and tell of no other
 
 
 def is_available() -> bool:
@@ -274,10 +268,7 @@ def _is_accurate(
 
 
 def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
-    """Say which distances are zero: what the kernel makes of rows and themselves, and some more.
-
-    Nothing but the kernel itself tells how the sums of tensor cores round.
-    """
+    """Say which distances are zero: what the kernel makes of rows and themselves, and some more."""
     if not leaf.way.is_product or not isinstance(operands.leaf, SqDist):
         return leaf
     rows = _sample([operands], "rows")
@@ -285,7 +276,9 @@ def _with_zeros(operands: Operands, leaf: Leaf, halves: bool) -> Leaf:
     distances = FusedPairs(lower(SqDist()), [own], [], (len(rows), len(rows)))
     with np.errstate(all="ignore"):
         found = distances.rows(slice(0, len(rows))).diagonal()
-    twice = 2.0 * own.x.squares[: len(rows)].clamp(min=torch.finfo(torch.float32).tiny)
+    longest = max(float(side.squares.amax()) for side in (leaf.x, leaf.y))
+    shortest = max(_SHORT * longest, torch.finfo(torch.float32).tiny)
+    twice = 2.0 * own.x.squares[: len(rows)].clamp(min=shortest)
     share = float((found / twice).amax())
     return replace(leaf, least=max(_LEAST_DISTANCE, _UNSEEN * share))
 
