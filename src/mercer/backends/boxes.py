@@ -57,8 +57,6 @@ class Form(NamedTuple):
     ----------
     largest : int
         Variables of the largest.
-    number : int
-        How many there are.
     sums : int
         Groups of variables of each.
     tube, shifted : bool
@@ -66,7 +64,6 @@ class Form(NamedTuple):
     """
 
     largest: int
-    number: int = 1
     sums: int = 1
     tube: bool = False
     shifted: bool = False

@@ -44,7 +44,7 @@ def test_the_form_is_that_of_the_programmes(machine, y, monkeypatch):
     tube = any(np.any(part.epsilon) for part in parts)
     shifted = any(part.unwrapped.shift is not None for part in parts)
     largest = max(len(part.linear) for part in parts)
-    assert told == [Form(largest, len(parts), *sums, tube, shifted)]
+    assert told == [Form(largest, *sums, tube, shifted)]
 
 
 def test_machines_that_do_not_know_say_nothing():

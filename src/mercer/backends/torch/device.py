@@ -21,9 +21,7 @@ T = TypeVar("T")
 _CARD_ENTRIES = 1 << 28  # of a block: 2 GB in float64, enough to fill any card
 _HOST_ENTRIES = 1 << 20  # of a block: stays near the caches of a processor
 _LEAST_ENTRIES = 1 << 14  # a card that has no room for so few has room for nothing
-_UNASKED = (
-    1 << 23
-)  # of all: so few are tried before a card is asked what is free, for a millisecond
+_UNASKED = 1 << 23  # of all: so few are tried before a card is asked, for a millisecond
 _COPIES = 6  # of a block: what a formula and the comparison of rows hold at once
 _SHARE = 0.5  # of what is free on the card: what rows may take that stay there
 _FLOAT64_CORES = ((8, 0), (9, 0), (10, 0))  # compute capabilities: A100, H100 and H200, B200

@@ -95,9 +95,9 @@ class Scheme(ABC):
     def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Return the questions."""
 
-    def sizes(self) -> tuple[int, int]:
-        """Return how many rows the largest question has, and how many questions there are."""
-        return int(self.ends[-1]), self.count
+    def largest(self) -> int:
+        """Return how many rows the largest question has: all, unless a scheme says otherwise."""
+        return int(self.ends[-1])
 
     @abstractmethod
     def collect(self, coefs: Sequence[Array]) -> Array:
@@ -118,10 +118,6 @@ class Scheme(ABC):
 
 class TwoClasses(Scheme):
     """One question."""
-
-    def sizes(self) -> tuple[int, int]:
-        """Return all rows, and one question."""
-        return int(self.ends[-1]), 1
 
     def parts(self) -> tuple[TwoClassProgramme, ...]:
         """Ask for the second class against the first."""
@@ -149,9 +145,9 @@ class TwoClasses(Scheme):
 class OneVsOne(Scheme):
     """Each class against each; the decision is by votes, ties broken by confidence."""
 
-    def sizes(self) -> tuple[int, int]:
-        """Return how many rows the two largest classes have, and how many pairs there are."""
-        return int(np.sort(np.diff(self.ends))[-2:].sum()), self.count * (self.count - 1) // 2
+    def largest(self) -> int:
+        """Return how many rows the two largest classes have."""
+        return int(np.sort(np.diff(self.ends))[-2:].sum())
 
     def pairs(self) -> list[tuple[int, int]]:
         """Return the pairs of classes in order."""

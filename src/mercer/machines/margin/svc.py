@@ -398,7 +398,7 @@ class SVC(ClassifierMixin, MarginMachine):
     def _form(self, n: int) -> Form:
         """Return what pairs of classes, or one class and the rest, are like."""
         sums = 1 if self.nu is None else 2
-        return Form(*self._scheme.sizes(), sums=sums, shifted=self.slack == "l2")
+        return Form(self._scheme.largest(), sums=sums, shifted=self.slack == "l2")
 
     def _table(self, gram: Gram, duals: list[Dual], origin: Array | None) -> Array:
         """Keep the decision functions; return the coefficients of merged rows side by side."""

@@ -68,7 +68,7 @@ class Rounds:
         sums = 1 if programmes.sums is None else 2
         self._threads = _threads_of(self._width)
         if K.is_cuda:
-            begin_kernels(K.device, Form(largest, number, sums, tube, shifted))
+            begin_kernels(K.device, Form(largest, sums, tube, shifted))
         self._follow = _follow_kernel(self._threads, size, sums, tube, K.device.index)
         self._solve = _solve_kernel(size, sums, tube, shifted, K.device.index)
         self._all = torch.arange(number, dtype=torch.int32, device=K.device)
@@ -191,7 +191,7 @@ def begin_kernels(device: Any, form: Form) -> None:
     form : Form
         What the programmes have.
     """
-    size, (_, _, sums, tube, shifted) = _size_of_sets(device), form
+    size, (_, sums, tube, shifted) = _size_of_sets(device), form
     threads = _threads_of(_width_of(form.largest))
     begin(follow_text(threads, size=size, sums=sums, tube=tube), FOLLOW, device.index)
     text = solve_text(_THREADS, size=size, sums=sums, tube=tube, shifted=shifted)
