@@ -1,12 +1,8 @@
 """The nearest neighbours by kernels, in Triton's interpreter: the answers of the reference."""
 
-import os
-import subprocess
-import sys
-from pathlib import Path
-
 import numpy as np
 import pytest
+from card_compilation import resources, told_by
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 triton = pytest.importorskip("triton", reason="without Triton, plain torch runs")
@@ -284,17 +280,10 @@ for depth in (16, 64, 512, 832):
 
 def test_the_kernel_fits_a_card_and_spills_nothing(tmp_path):
     """Compiled for sm_90, which needs no card: two programs share the registers of a processor."""
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    if not tool.exists():
-        pytest.skip("this Triton brings no cuobjdump")
-    command = [sys.executable, "-W", "ignore", "-c", COMPILE, str(tmp_path / "kernel"), str(tool)]
-    plain = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    told = subprocess.run(command, env=plain, capture_output=True, text=True, check=True).stdout
-    assert len(told.splitlines()) == 4
-    for line in told.splitlines():
-        shared, *usage = line.split()
-        found = dict(part.split(":") for part in usage if ":" in part)
-        assert int(shared) <= 227 << 10
+    told = told_by(COMPILE, tmp_path)
+    assert len(told) == 4
+    for shared, found in map(resources, told):
+        assert shared <= 227 << 10
         assert int(found["REG"]) <= 128
         assert found["STACK"] == found["LOCAL"] == "0"
 

@@ -1,13 +1,10 @@
 """Rows that are whole numbers of a unit: distances to the last digit, by 8-bit products."""
 
 import ast
-import os
-import subprocess
-import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
+from card_compilation import resources, told_by
 
 from mercer.kernels import Gaussian, Linear
 
@@ -245,18 +242,10 @@ print(made.metadata.shared, *told.stdout.splitlines()[-1].split())
 
 def test_the_kernel_fits_a_card_and_spills_nothing(tmp_path):
     """Compiled for sm_90, which needs no card: 8-bit products of tensor cores, no spills."""
-    triton = pytest.importorskip("triton")
-    tool = Path(triton.__file__).parent / "backends" / "nvidia" / "bin" / "cuobjdump"
-    if not tool.exists():
-        pytest.skip("this Triton brings no cuobjdump")
-    command = [sys.executable, "-W", "ignore", "-c", COMPILE, str(tmp_path / "kernel"), str(tool)]
-    plain = {key: value for key, value in os.environ.items() if key != "TRITON_INTERPRET"}
-    told = subprocess.run(command, env=plain, capture_output=True, text=True, check=True).stdout
-    products, line = told.splitlines()
-    shared, *usage = line.split()
-    found = dict(part.split(":") for part in usage if ":" in part)
+    products, line = told_by(COMPILE, tmp_path)
+    shared, found = resources(line)
     assert products == "True"
-    assert int(shared) <= 227 << 10
+    assert shared <= 227 << 10
     assert found["STACK"] == found["LOCAL"] == "0"
 
 
