@@ -19,18 +19,25 @@ PAGE := MERCER_BROWSER=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest tests/st
 PAGE_TESTS := $(PAGE) || $(PAGE) --last-failed --last-failed-no-failures none
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-torch test-studio lint docs map bench sanitize clean
+.PHONY: help demo test test-all test-processors test-torch test-studio lint docs map bench sanitize clean
 
 help: ## say what can be made
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-10s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 demo: $(VENV)/.demo ## mercer fit on Spambase: model, report and a picture in demo-output/
 	$(BIN)/python examples/demo.py
 
-test: lint $(VENV)/.test ## lint, then all tests and the examples in the docstrings
+test: lint $(VENV)/.test ## lint, tests (all but the slow ones), examples in docstrings, the studio's page
+	$(PYTEST) -m "not slow" --doctest-modules tests src/mercer
+	$(PAGE_TESTS)
+
+test-all: lint $(VENV)/.test ## the same with the slow tests, and kernels once more on the NumPy backend
 	$(PYTEST) --doctest-modules tests src/mercer
 	MERCER_BACKEND=reference $(PYTEST) $(REFERENCE_TESTS)
 	$(PAGE_TESTS)
+
+test-processors: $(VENV)/.test ## tests of rounding and rank with the BLAS kernels of other processors
+	PYTHON=$(BIN)/python WORKERS=$(WORKERS) scripts/test_processors.sh $(PROCESSORS)
 
 # torch and what it brings are 3 GB: an environment of its own, and none of it in `make test`
 test-torch: $(TORCH)/.test ## tests of the machines that train with torch, in .venv-torch

@@ -1,6 +1,7 @@
 """For all tests and examples in docstrings."""
 
 import sys
+from collections import Counter
 from importlib.util import find_spec
 
 import pytest
@@ -8,6 +9,19 @@ import pytest
 # modules that are torch's own say so when they are imported: `make test-torch` has it
 WITH_TORCH = ["src/mercer/backends/torch/*.py", "src/mercer/staging.py", "tests/cuda_*.py"]
 collect_ignore_glob = [] if find_spec("torch") else WITH_TORCH
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Call all but each n-th case of a test marked `sampled(n)` slow."""
+    seen = Counter()
+    for item in items:
+        marker = item.get_closest_marker("sampled")
+        if marker is not None:
+            test = item.nodeid.split("[")[0]
+            if seen[test] % marker.args[0]:
+                item.add_marker("slow")
+            seen[test] += 1
 
 
 @pytest.fixture(autouse=True)

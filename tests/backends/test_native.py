@@ -48,6 +48,7 @@ def gram(X, dtype=np.float32, expression=GAUSSIAN):
 # --- instruction sets ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", _native.instruction_sets()[1:])
 def test_other_instruction_sets_conform(name, monkeypatch):
     monkeypatch.setenv("MERCER_ISA", name)

@@ -53,6 +53,7 @@ def fitted_while_workers_go(cluster, machine, y, most, marker):
         client.wait_for_workers(2, timeout=10)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("case", MACHINES, ids=named)
 def test_a_worker_that_goes_changes_no_answer(cluster, tmp_path, case):
     machine, y = case

@@ -61,6 +61,7 @@ def test_a_flipped_bit_anywhere_is_refused(small, path):
         refused(path, bytes(data), ".")
 
 
+@pytest.mark.slow
 def test_short_run_of_the_mutations(tmp_path):
     counts = run(700, seed=5, folder=str(tmp_path))
     assert not [said for said in counts if said.startswith("FOUND")]

@@ -237,6 +237,7 @@ def rows_of(kind, n=1300, d=20):
     return X
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("kind", ["plain", "whole numbers", "copies", "one far"])
 @pytest.mark.parametrize("kernel", COMPOSED, ids=repr)
 def test_guesses_do_not_change_the_answer(kernel, kind):
@@ -264,6 +265,7 @@ def reference_keys(kernel, X, Y):
     return kernel.diag(X)[:, None] + kernel.diag(Y)[None, :] - 2 * kernel(X, Y)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("apart", [1e-5, 1e-2, 1e-1])
 @pytest.mark.parametrize("kernel", COMPOSED, ids=repr)
 def test_rows_that_float32_can_hardly_tell_apart(kernel, apart):

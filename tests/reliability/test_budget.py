@@ -75,6 +75,7 @@ def peaks():
     return peaks_of(NAMES, ROWS, BUDGET)
 
 
+@pytest.mark.sampled(6)
 @linux
 @pytest.mark.parametrize("name", NAMES, ids=" ".join)
 def test_every_machine_keeps_the_budget(peaks, name):
@@ -85,6 +86,7 @@ def test_every_machine_keeps_the_budget(peaks, name):
     assert peak.most <= BUDGET + allowance(ROWS), peak
 
 
+@pytest.mark.slow
 @linux
 def test_a_stored_matrix_keeps_the_budget_too():
     """Budgets just above what is estimated for stored matrices: the estimate is the peak."""

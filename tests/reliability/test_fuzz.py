@@ -11,6 +11,7 @@ CASES = 40  # of each chunk: a second or two
 PLAIN = ["rng = np.random.default_rng(0)", "n, d = 20, 2", "X = rng.standard_normal((n, d))"]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("chunk", range(6))
 def test_nothing_is_found(chunk):
     found = [str(f) for i in range(CASES) for f in judged(20, CASES * chunk + i)[1]]

@@ -173,6 +173,7 @@ def test_large_data_are_sampled_and_fitted_whole():
     assert set(found.machine.classes_) == {"rare", "up", "down"}
 
 
+@pytest.mark.slow
 def test_another_machine():
     found = choose(DISC, RING, machine=LogisticRegression(), cv=3)
     assert isinstance(found.machine[-1], LogisticRegression)

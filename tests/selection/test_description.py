@@ -48,6 +48,7 @@ LENGTHS = [by_likelihood, regression_description_length]
 # --- few rows ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("length", LENGTHS)
 @pytest.mark.parametrize("noise", [0.1, 0.3])
 @pytest.mark.parametrize("n", [8, 12])
@@ -195,6 +196,7 @@ def test_what_is_no_regression_is_refused():
 # --- mixtures ------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("shape", ["full", "diagonal", "spherical", "shared"])
 def test_the_term_of_few_rows_is_what_a_likelihood_is_too_good_by(shape):
     """One Gaussian on twelve rows of two columns, its fit judged by new rows in closed form."""

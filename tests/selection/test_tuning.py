@@ -673,6 +673,7 @@ def test_what_has_no_name_cannot_be_written_down(tmp_path):
         tune(svc, X, c, grid=SVC_GRID, scoring=partial(both_scores, lock), journal=tmp_path / "b")
 
 
+@pytest.mark.slow
 def test_a_killed_process_leaves_a_journal_that_goes_on(tmp_path):
     path = tmp_path / "journal"
     code = f"""
@@ -764,6 +765,7 @@ def test_a_time_limit_keeps_what_is_done():
         tune(Slow(2.0), X, c, grid={"level": [0, 1]}, time_limit=0.01)
 
 
+@pytest.mark.slow
 def test_a_tuning_within_a_tuning_ends_with_it():
     inner = Tuned(Slow(0.02), {"level": list(range(30))}, cv=2)
     with pytest.raises(RuntimeError, match="time limit was reached before any point"):
@@ -823,6 +825,7 @@ INTERRUPTED = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX does")
 @pytest.mark.parametrize("case", INTERRUPTED)
 def test_ctrl_c_is_heard_within_a_second_and_changes_nothing(case):

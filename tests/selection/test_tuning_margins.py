@@ -102,6 +102,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", CASES)
 def test_scores_equal_those_of_refitting_every_point(name):
     machine, grid, y, scoring = CASES[name]

@@ -393,6 +393,7 @@ def test_the_list_has_every_machine():
     assert machines() - {"Tuned"} == set(EVERY) | NOT_BY_ROWS | WITH_TORCH
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 @pytest.mark.parametrize("name", sorted(EVERY))
 def test_every_machine_can_be_tuned(name):

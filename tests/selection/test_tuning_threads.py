@@ -119,6 +119,7 @@ print(heard, sum(thread.is_alive() for thread in threading.enumerate()))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX does")
 def test_many_signals_at_the_start_leave_no_thread():
     done = subprocess.run(

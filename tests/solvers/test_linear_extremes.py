@@ -83,6 +83,7 @@ def check(problem, solution, tol):
         assert problem.violation(b, problem.linear - exact(problem.gram) @ b) <= tol
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", DATA)
 @pytest.mark.parametrize("scale", [1e-2, 1.0, 30.0])
 def test_solved_and_proven(name, scale):

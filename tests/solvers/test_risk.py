@@ -336,6 +336,7 @@ SCENES = {
 }
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX does")
 @pytest.mark.parametrize("scene", SCENES)
 def test_ctrl_c_leaves_the_machine_as_it_was(scene):

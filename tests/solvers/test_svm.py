@@ -111,6 +111,7 @@ def optimum(problem):
 # --- against others --------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("block", range(8))
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_two_hundred_random_problems_reach_the_optimum(block, dtype):
@@ -393,6 +394,7 @@ def small_sets(request, monkeypatch):
         monkeypatch.setattr(sets.Sets, "_fits", lambda self, parts: False)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_working_sets_equal_the_stored_matrix(small_sets, dtype):
     for seed in range(0, 72, 3):

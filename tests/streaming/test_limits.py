@@ -39,6 +39,7 @@ def labelled():
         yield X, (y > 0).astype(int)
 
 
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize(
     ("machine", "rows"),
     [

@@ -321,6 +321,7 @@ def allowed(delta):
     return delta + 5 * math.sqrt(delta * (1 - delta) / DRAWS)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", SIMULATIONS)
 def test_no_bound_fails_more_often_than_it_says(name):
     simulate, delta = SIMULATIONS[name]

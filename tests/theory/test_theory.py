@@ -89,6 +89,7 @@ def test_errors_are_never_above_one_and_say_when_they_say_nothing(N, n, delta, o
 # --- dichotomies -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("hypotheses", "vc"),
     [
@@ -162,6 +163,7 @@ def test_double_sampling_against_exact_arithmetic(vc):
     )
 
 
+@pytest.mark.slow
 def test_large_dimensions_need_little_memory():
     n = 10**12
     value = double_sampling_error(10**9, n, 0.05).value

@@ -184,6 +184,7 @@ def test_all_engines_go_the_way_of_the_specification(seed, refine):
             )
 
 
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("refine", [False, True])
 @pytest.mark.parametrize("seed", range(6))
 def test_a_start_from_means_is_one_from_the_nearest_labels(seed, refine):

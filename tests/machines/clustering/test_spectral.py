@@ -411,6 +411,7 @@ def test_asymmetry_is_named():
             SpectralClustering(2, "precomputed").fit(given_)
 
 
+@pytest.mark.slow
 def test_a_path_of_a_million_edges():
     n = 1_000_001
     machine = SpectralClustering(2, "precomputed", assign="sign", random_state=0).fit(path(n))

@@ -122,6 +122,7 @@ def test_at_least_as_good_as_libsvm(kernel, C):
     close(ours.decision_function(XN), theirs.decision_function(kernel(XN, X)), 1e-4)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seeds", np.split(np.arange(200), 20), ids=lambda seeds: seeds[0])
 def test_objective_on_two_hundred_random_problems(seeds):
     for seed in seeds:

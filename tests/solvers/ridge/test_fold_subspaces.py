@@ -65,6 +65,7 @@ def compare(systems, answers, y, s, penalties, atol=1e-6):
             np.testing.assert_allclose(answer.values[:, k], expected, rtol=0, atol=atol)
 
 
+@pytest.mark.sampled(5)
 # narrow, between, smooth, nearly singular
 @pytest.mark.parametrize("scale", [0.1, 0.7, 1.5, 4.0, 30.0])
 @pytest.mark.parametrize("bias", [True, False])

@@ -51,6 +51,7 @@ def system(gram, y=Y, penalties=(0.5, 2.0), weights=WEIGHTS, bias=True):
     return LinearSystem(gram, y, np.array(penalties), weights, bias)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("bias", [True, False])
 @pytest.mark.parametrize("name", WAYS)
 def test_every_way_equals_cholesky(name, bias):

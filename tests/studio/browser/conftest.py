@@ -29,7 +29,7 @@ def pytest_collection_modifyitems(items):
     missing = [name for name in NEEDED if find_spec(name) is None]
     why = f"needs {', '.join(missing)}" if missing else None
     if why is None and browser_path() is None:
-        why = f"needs a browser: none of {', '.join(BROWSERS)} is installed"
+        why = "needs a browser: install Debian's or Ubuntu's package chromium, or Google Chrome"
     if why is None and "MERCER_BROWSER" not in os.environ:
         why = "in a step of their own, MERCER_BROWSER=1"  # two at once starve each other's fits
     for item in items:
