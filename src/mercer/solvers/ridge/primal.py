@@ -14,7 +14,7 @@ from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.ridge.design import Design
+from mercer.solvers.ridge.design import Design, resolved
 
 _REFINEMENTS = 2
 _EPS = float(np.finfo(float).eps)
@@ -80,7 +80,7 @@ def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Arra
         U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
     except np.linalg.LinAlgError:  # of numbers that are none, or too far apart for any answer
         return np.full((E.shape[1], y.shape[1]), np.nan), False
-    kept = sigma > max(E.shape) * _EPS * sigma.max(initial=0.0)
+    kept = resolved(sigma, Vt, design.lengths(), E.shape)
     shrink = sigma[kept] / (sigma[kept] ** 2 + penalty)
     w = Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ (root * design.center(y))))
     return np.asarray(w), len(sigma) == E.shape[1] and bool(kept.all())
