@@ -13,7 +13,7 @@ from mercer.machines.base.parameters import refuse
 from mercer.points import to_dense
 from mercer.problems import LogLoss, SmoothRisk
 from mercer.solvers import GradientDescent, StochasticGradient, UnpenalizedNewton
-from mercer.solvers.ridge.design import resolved
+from mercer.solvers.ridge.design import ENTRY_ROUNDING, resolved
 
 _SOLVERS = (GradientDescent, StochasticGradient, UnpenalizedNewton)
 _CLEAR = 1e-9  # of the rows: a plane that puts so much on the right side is no rounding
@@ -69,14 +69,17 @@ def refuse_without_minimum(
 
 
 def _features(gram: Gram, bias: bool, origin: Array | None) -> tuple[Array, Array]:
-    """Return features in units of their largest entry, and the lengths they had at the origin."""
+    """Return features in units of their largest entry, and the lengths they had at the origin.
+
+    Columns that are constant but for rounding are zero.
+    """
     F = np.asarray(to_dense(gram.factor), dtype=np.float64)
+    far = np.zeros(F.shape[1]) if origin is None else np.abs(origin)
     size = np.abs(F).max(axis=0, initial=0.0)
+    F = F * (size > ENTRY_ROUNDING * far)
     size = np.where(size > 0, size, 1.0)
     F = F / size
-    lengths = np.linalg.norm(F, axis=0)
-    if origin is not None:
-        lengths = np.hypot(lengths, np.sqrt(len(F)) * np.abs(origin) / size)
+    lengths = np.hypot(np.linalg.norm(F, axis=0), np.sqrt(len(F)) * far / size)
     if not bias:
         return F, lengths
     return np.column_stack([F, np.ones(len(F))]), np.append(lengths, np.sqrt(len(F)))

@@ -69,19 +69,18 @@ class CholeskyDiscriminant(Solver):
             held=problem.gram.nbytes,
         )
         try:
-            value, steps, residual, status = _directions(problem, watch)
+            value, steps, residual = _directions(problem, watch)
+            status = Status.SOLVED if residual <= GOOD else Status.INACCURATE
         except _IndefiniteError:
             value, steps, residual = _nearest(problem, watch)
             status = Status.NOT_CONVEX
-        if status is Status.SOLVED and residual > GOOD:
-            status = Status.INACCURATE
         return report(self, value, status, steps, watch, f"residual {residual:.1e}")
 
 
 def _directions(
     problem: Discriminant, watch: Watch, *, semidefinite: bool = False
-) -> tuple[Directions, int, float, Status]:
-    """Return the directions, steps, the residual and the status.
+) -> tuple[Directions, int, float]:
+    """Return the directions, steps and the residual.
 
     Raises `_IndefiniteError` if K is indefinite by more than rounding, unless it is known to be
     `semidefinite`: a K of rank r in the contrasts has r positive ratios, so that fewer of them next
@@ -94,9 +93,9 @@ def _directions(
     if not semidefinite and is_negative(apart, size):
         raise _IndefiniteError
     rank = rank_of(apart, size)
-    solve, status = _factored(problem, means, semidefinite)
+    factor = _factored(problem, means, semidefinite)
     watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
-    a, Ka, residual, steps = _refined(problem, partial(_inverse, problem, solve), B, KB)
+    a, Ka, residual, steps = _refined(problem, partial(_inverse, problem, factor.solve), B, KB)
     M, wanted = KB.T @ a, min(problem.count, rank)
     values, U = best_pairs(M, wanted)
     floor = _ratio_rounding(problem, KB, a, residual)
@@ -108,7 +107,7 @@ def _directions(
     f = Ka @ U  # less the middle, so that no sign depends on where the origin is
     U = U * signs_of(f - problem.shares @ (averages.T @ f))
     watch.tick(2, residual)
-    return Directions(values, a @ U), steps, residual, status
+    return Directions(values, a @ U), steps, residual
 
 
 def _nearest(problem: Discriminant, watch: Watch) -> tuple[Directions, int, float]:
@@ -121,7 +120,7 @@ def _nearest(problem: Discriminant, watch: Watch) -> tuple[Directions, int, floa
     kept = values > len(values) * _EPS * float(np.abs(values).max(initial=0.0))
     values, V = values[kept], V[:, kept]
     nearest = replace(problem, gram=PrecomputedGram((V * values) @ V.T))
-    found, steps, residual, _ = _directions(nearest, watch, semidefinite=True)
+    found, steps, residual = _directions(nearest, watch, semidefinite=True)
     return replace(found, coef=V @ (V.T @ found.coef)), steps, residual
 
 
@@ -183,27 +182,18 @@ def _inverse(problem: Discriminant, solve: Callable[[Array], Array], b: Array, K
     return np.asarray((b - inside) / problem.penalty)
 
 
-def _factored(
-    problem: Discriminant, means: Array, semidefinite: bool
-) -> tuple[Callable[[Array], Array], Status]:
-    """Return G^-1, or raise `_IndefiniteError`; see `_rounding` for why no rounding decides.
+def _factored(problem: Discriminant, means: Array, semidefinite: bool) -> Factor:
+    """Factor G, or raise: `LinAlgError` if rounding swallows the penalty, else `_IndefiniteError`.
 
-    A penalty that is lost in the rounding of G is SINGULAR, whether or not a factor exists.
+    See `_rounding` for why no rounding decides which of them.
     """
-    rounding = _rounding(problem)
-    if problem.penalty > rounding:
+    if problem.penalty > _rounding(problem):
         factor = _factor(problem, means)
         if factor is not None:
-            return factor.solve, Status.SOLVED
+            return factor
         if not semidefinite:
             raise _IndefiniteError
-    A = centred_matrix(problem, means)
-    values, V = choose_backend().eigh(A)
-    rounding += len(A) * _EPS * float(np.abs(values).max())
-    if not semidefinite and float(values[0]) < problem.penalty - rounding:
-        raise _IndefiniteError
-    kept = np.maximum(values, problem.penalty)
-    return lambda right: np.asarray(V @ ((V.T @ right) / kept[:, None])), Status.SINGULAR
+    raise np.linalg.LinAlgError(NOT_DEFINITE)
 
 
 def _rounding(problem: Discriminant) -> float:
@@ -213,9 +203,9 @@ def _rounding(problem: Discriminant) -> float:
     gamma_n+8 of unit roundoff eps / 2. The matrix |T| of absolute values has norm t at most, by
     |t_ij|^2 <= t_ii t_jj. G is T less T U U' and U U' T and plus U U' T U U', with |U U'| of norm 1,
     so rounding moves it by 4 gamma t at most. The factor L of G is that of a matrix which differs by
-    gamma |L| |L'| (Higham, theorem 10.3), of norm gamma trace(G) at most. So a penalty above
-    5 gamma t has a factor on every processor if K is positive semidefinite: if there is none, K is
-    not, and the penalty's own share n penalty gamma of trace(G) decides nothing.
+    gamma |L| |L'| (Higham, theorem 10.3), of norm gamma trace(G) at most. So with a penalty above
+    5 gamma t there is a factor on every processor if K is positive semidefinite: if there is none,
+    K is not. (The share of the penalty in trace(G), n gamma times itself, decides nothing.)
     """
     n, t = len(problem.row_weights), float(problem.row_weights @ np.abs(problem.gram.diag()))
     return 5 * (n + 8) * _EPS * t

@@ -14,7 +14,7 @@ from mercer.problems import Coefficients
 from mercer.solvers.dual_form import dual_form
 
 _EPS = float(np.finfo(float).eps)
-_ENTRY = 8.0  # times the rounding of an entry: a change of features so small is none
+ENTRY_ROUNDING = 8 * _EPS  # of an entry: a change of features so small is none
 _BLOCK_WORK = 1e9  # operations between two chances to hear Ctrl-C
 
 
@@ -22,9 +22,9 @@ def resolved(sigma: Array, Vt: Array, lengths: Array, shape: tuple[int, ...]) ->
     """Return which singular values of features, centred or not, are more than rounding.
 
     Let E have singular vectors v. Two roundings decide. That of the decomposition moves sigma by
-    max(shape) eps sigma_max at most. That of the entries, known to eps |F_ij| each, and of the
-    means taken off them moves E v by eps sum_j |v_j| |F_j|, |F_j| the length of a column before it
-    was centred: for a column far from zero, or columns of which one depends on the others, that is
+    max(shape) eps sigma_max at most. That of the entries, known to eps |F_ij| each, before and
+    after a mean is taken off, moves E v by eps sum_j |v_j| |F_j|, |F_j| the length of a column
+    before it was centred: for a column far from zero, or columns of which one depends on the others, that is
     more. With a margin of 8, a change of a few units in the last place decides nothing, and columns
     that are small, but near zero, still count.
 
@@ -40,7 +40,7 @@ def resolved(sigma: Array, Vt: Array, lengths: Array, shape: tuple[int, ...]) ->
         The shape of the matrix that was decomposed.
     """
     floor = max(shape) * _EPS * float(sigma.max(initial=0.0))
-    return np.asarray(sigma > np.maximum(floor, _ENTRY * _EPS * (np.abs(Vt) @ lengths)))
+    return np.asarray(sigma > np.maximum(floor, ENTRY_ROUNDING * (np.abs(Vt) @ lengths)))
 
 
 @dataclass(frozen=True, eq=False)
