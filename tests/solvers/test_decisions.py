@@ -9,10 +9,10 @@ import warnings
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from sklearn.cross_decomposition import CCA as ScikitCCA
+from sklearn import cross_decomposition
 
 from mercer.blocks import ArrayBlocks
-from mercer.compat.sklearn import CCA as CompatCCA
+from mercer.compat import sklearn as compat
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Precomputed
 from mercer.machines import FisherDiscriminant, KernelRidge, LogisticRegression
@@ -108,9 +108,7 @@ def test_directions_of_the_nearest_matrix_are_those_of_features():
 def test_fisher_says_that_rounding_swallows_a_penalty(penalty):
     """Not whether a factor happens to exist, of K of low rank and far from zero."""
     F = random(30, 2) + 3
-    error, message = the_only(
-        lambda seed: solve(discriminant(moved(F @ F.T, seed, True), penalty))
-    )
+    error, message = the_only(lambda seed: solve(discriminant(moved(F @ F.T, seed, True), penalty)))
     assert error is np.linalg.LinAlgError
     assert "use a larger penalty" in message
 
@@ -163,7 +161,8 @@ def with_a_constant(n, constant):
 
 
 EDGES = [(dependent, n, offset) for n in (6, 50, 500) for offset in (0, 30, 1e3, 1e5)]
-EDGES += [(with_a_constant, n, c) for n in (6, 50, 500) for c in (0.1, 1.7, 333.3, 1e4 / 3, 1e6 / 3)]
+CONSTANTS = (0.1, 1.7, 333.3, 1e4 / 3, 1e6 / 3)
+EDGES += [(with_a_constant, n, constant) for n in (6, 50, 500) for constant in CONSTANTS]
 
 
 @pytest.mark.parametrize(("make", "n", "size"), EDGES)
@@ -230,9 +229,9 @@ def test_classes_of_equal_means(kernel):
 def test_perfect_correlations_have_the_scores_of_scikit_learn(draw, count):
     chance = np.random.RandomState(draw)
     X, Y = chance.randn(4, 3), chance.randn(4, 2)
-    theirs = ScikitCCA(count).fit_transform(X, Y)
+    theirs = cross_decomposition.CCA(count).fit_transform(X, Y)
     for seed in SEEDS:
-        ours = CompatCCA(count).fit_transform(moved(X, seed), moved(Y, seed + 100))
+        ours = compat.CCA(count).fit_transform(moved(X, seed), moved(Y, seed + 100))
         for found, true in zip(ours, theirs, strict=True):
             assert_allclose(found, true, atol=1e-6)
 
@@ -240,7 +239,7 @@ def test_perfect_correlations_have_the_scores_of_scikit_learn(draw, count):
 def test_some_perfect_correlations_among_others():
     X = random(30, 4)
     Y = np.column_stack([X[:, 0] + 2 * X[:, 2], X[:, 1] - X[:, 3], waves(30)])
-    plain, scaled = CompatCCA(3), CompatCCA(3)
+    plain, scaled = compat.CCA(3), compat.CCA(3)
     for seed in SEEDS:
         found = plain.fit_transform(moved(X, seed), moved(Y, seed + 100))
         again = scaled.fit_transform(3 * X, Y)

@@ -1,7 +1,5 @@
 """FisherDiscriminant: against brute force, scikit-learn, explicit features and Bayes' rule."""
 
-import warnings
-
 import numpy as np
 import pytest
 from hypothesis import given, settings

@@ -341,8 +341,12 @@ def _like_power_iterations(
     the group, and scikit-learn starts from the first column of y that is not zero after deflation:
     so the variates are projections of the columns, one after another, scale or no scale.
     """
-    cosines = v.T @ B / np.maximum(
-        np.linalg.norm(v, axis=0)[:, None] * np.linalg.norm(B, axis=0), np.finfo(float).tiny
+    cosines = (
+        v.T
+        @ B
+        / np.maximum(
+            np.linalg.norm(v, axis=0)[:, None] * np.linalg.norm(B, axis=0), np.finfo(float).tiny
+        )
     )
     u, v, first = u.copy(), v.copy(), 0
     for last in range(1, len(correlations) + 1):

@@ -30,9 +30,7 @@ def check_unpenalized(machine: Any) -> None:
         refuse(machine, "solver", machine.solver, f"be None or one of {names} with penalty=0")
 
 
-def refuse_without_minimum(
-    machine: Any, problem: SmoothRisk, origin: Array | None = None
-) -> None:
+def refuse_without_minimum(machine: Any, problem: SmoothRisk, origin: Array | None = None) -> None:
     """Refuse a problem without a penalty that has no minimum, or many.
 
     Weights that all rows leave alone can be anything, and where a plane has all rows of a class on
