@@ -204,7 +204,8 @@ def _rounding(problem: Discriminant) -> float:
     |t_ij|^2 <= t_ii t_jj. G is T less T U U' and U U' T and plus U U' T U U', with |U U'| of norm
     1, so rounding moves it by 4 gamma t at most. The factor L of G is that of a matrix which
     differs by gamma |L| |L'| (Higham, theorem 10.3), of norm gamma trace(G) at most. So with a
-    penalty above 5 gamma t there is a factor on every processor if K is positive semidefinite: if there is none,
+    penalty above 5 gamma t there is a factor on every processor if K is positive semidefinite:
+    if there is none,
     K is not. (The share of the penalty in trace(G), n gamma times itself, decides nothing.)
     """
     n, t = len(problem.row_weights), float(problem.row_weights @ np.abs(problem.gram.diag()))

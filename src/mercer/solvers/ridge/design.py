@@ -25,7 +25,8 @@ def resolved(sigma: Array, Vt: Array, lengths: Array, shape: tuple[int, ...]) ->
     max(shape) eps sigma_max at most. That of the entries, known to eps |F_ij| each, before and
     after a mean is taken off, moves E v by eps sum_j |v_j| |F_j|, |F_j| the length of a column
     before it was centred: for a column far from zero, or columns of which one depends on the
-    others, that is more. With a margin of 8, a change of a few units in the last place decides nothing, and columns
+    others, that is more. With a margin of 8, a change of a few units in the last place decides
+    nothing, and columns
     that are small, but near zero, still count.
 
     Parameters
