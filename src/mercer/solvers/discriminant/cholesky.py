@@ -134,7 +134,7 @@ def _ratio_rounding(problem: Discriminant, KB: Array, a: Array, residual: float)
     n, c = KB.shape
     products = c * n * _EPS * float((np.abs(KB).T @ np.abs(a)).max())
     size = float(np.abs(np.einsum("ij,ij->j", problem.contrasts, KB)).max())
-    return products + c * size * residual / problem.penalty
+    return float(products + c * size * residual / problem.penalty)
 
 
 def _least(M: Array) -> float:
