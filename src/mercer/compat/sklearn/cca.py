@@ -32,6 +32,10 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_count, check_flag, check_real
 from mercer.solvers import Solution
 
+# Correlations that differ by less are equal. Rounding e turns variates by e / |r_i - r_j|, so that
+# those which are told apart are turned by less than e / sqrt(eps), about sqrt(eps), and scores are
+# the same to eight digits in any order of the sums.
+_EQUAL = float(np.sqrt(np.finfo(np.float64).eps))
 _PERFECT = r"CCA: (the views have|n_components=)"  # how warnings begin that scikit-learn has not
 
 
@@ -253,10 +257,15 @@ class CCA(
 
     def _variates(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Return unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""
-        self.machine_ = machines.CCA(n_components=int(self.n_components), penalty=0.0)
-        with warnings.catch_warnings():  # scikit-learn says nothing of correlations of 1
-            warnings.filterwarnings("ignore", _PERFECT, UserWarning)
-            u, v = self.machine_.fit_transform(A, B)
+        self.machine_, u, v = _fitted(A, B, int(self.n_components))
+        most = min(*A.shape, B.shape[1])
+        if self.n_components < most and self.machine_.correlations_[-1:] >= 1.0 - _EQUAL:
+            # others may be perfect, too
+            machine, u, v = _fitted(A, B, most)
+            u, v = _like_power_iterations(machine.correlations_, u, v, B)
+            u, v = u[:, : self.n_components], v[:, : self.n_components]
+        else:
+            u, v = _like_power_iterations(self.machine_.correlations_, u, v, B)
         missing = np.flatnonzero(~u.any(axis=0) | ~v.any(axis=0))
         if len(missing):
             warnings.warn(f"y residual is constant at iteration {missing[0]}", stacklevel=4)
@@ -312,6 +321,59 @@ class _Deflation:
         """Return weights, loadings and rotations."""
         rotations = self.weights @ np.linalg.pinv(self.loadings.T @ self.weights)
         return self.weights, self.loadings, rotations
+
+
+def _fitted(A: Array, B: Array, count: int) -> tuple[machines.CCA, Array, Array]:
+    """Return a machine of so many components, and its variates."""
+    machine = machines.CCA(n_components=count, penalty=0.0)
+    with warnings.catch_warnings():  # scikit-learn says nothing of correlations of 1
+        warnings.filterwarnings("ignore", _PERFECT, UserWarning)
+        u, v = machine.fit_transform(A, B)
+    return machine, u, v
+
+
+def _like_power_iterations(
+    correlations: Array, u: Array, v: Array, B: Array
+) -> tuple[Array, Array]:
+    """Return the variates with those of equal correlations turned as power iterations leave them.
+
+    Any rotation within such a group is as good. An iteration ends at the projection of its start on
+    the group, and scikit-learn starts from the first column of y that is not zero after deflation:
+    so the variates are projections of the columns, one after another, scale or no scale.
+    """
+    cosines = (
+        v.T
+        @ B
+        / np.maximum(
+            np.linalg.norm(v, axis=0)[:, None] * np.linalg.norm(B, axis=0), np.finfo(float).tiny
+        )
+    )
+    u, v, first = u.copy(), v.copy(), 0
+    for last in range(1, len(correlations) + 1):
+        if last < len(correlations) and correlations[last - 1] - correlations[last] <= _EQUAL:
+            continue
+        group = slice(first, last)
+        if last - first > 1 and correlations[first] > _EQUAL:  # of zero, variates are arbitrary
+            turn = _spanning(cosines[group])
+            u[:, group], v[:, group] = u[:, group] @ turn, v[:, group] @ turn
+        first = last
+    return u, v
+
+
+def _spanning(cosines: Array) -> Array:
+    """Return an orthogonal matrix, by Gram-Schmidt on columns as far as they are independent.
+
+    A column counts if more than sqrt(eps) of it is left, as with correlations.
+    """
+    d = len(cosines)
+    Q = np.zeros((d, 0))
+    for column in np.hstack([cosines, np.eye(d)]).T:
+        left = column - Q @ (Q.T @ column)
+        left = left - Q @ (Q.T @ left)
+        length = float(np.linalg.norm(left))
+        if length > _EQUAL and Q.shape[1] < d:
+            Q = np.column_stack([Q, left / length])
+    return Q
 
 
 def _second(y: Any) -> Array:

@@ -10,6 +10,11 @@ from scipy.special import log_softmax
 
 from mercer.array_types import Array
 
+# Of the pooled variance, which is 1 along discriminant directions, or of the largest: a class this
+# narrow has no covariance. Places z = w'x are rounded to eps |z|, which leaves variances about
+# eps |z| of a class that is flat, for entries of its covariance are products of one spread with
+# another: eps at the origin, 2e-13 at 1000 standard deviations from there.
+_FLAT = 1e-12
 _FARTHEST = float(np.finfo(np.float64).max) / 4  # differences of such squares are numbers
 
 
@@ -69,11 +74,13 @@ class Mahalanobis(Rule):
 
     @classmethod
     def of(cls, means: Array, covariances: Array) -> Mahalanobis | None:
-        """Factor the covariances; return None if one of them is not positive definite."""
-        try:
-            factors = np.linalg.inv(np.linalg.cholesky(covariances))
-        except np.linalg.LinAlgError:
+        """Factor the covariances; return None if one of them is flat to rounding."""
+        if not np.isfinite(covariances).all():
             return None
+        variances = np.linalg.eigvalsh(covariances)
+        if (variances[:, 0] <= _FLAT * np.maximum(variances[:, -1], 1.0)).any():
+            return None
+        factors = np.linalg.inv(np.linalg.cholesky(covariances))
         return cls(means, factors) if np.isfinite(factors).all() else None
 
     def scores(self, Z: Array) -> Array:

@@ -232,7 +232,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         )
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         problem = question(gram)
-        refuse_without_minimum(self, problem)
+        refuse_without_minimum(self, problem, origin)
         solution: Solution = solve(problem, self.solver, **options)
         if self.loss == "log":
             solution = _without_common_bias(solution)

@@ -7,11 +7,13 @@ from typing import Any
 import numpy as np
 from scipy.optimize import linprog
 
+from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.machines.base.parameters import refuse
 from mercer.points import to_dense
 from mercer.problems import LogLoss, SmoothRisk
 from mercer.solvers import GradientDescent, StochasticGradient, UnpenalizedNewton
+from mercer.solvers.ridge.design import ENTRY_ROUNDING, resolved
 
 _SOLVERS = (GradientDescent, StochasticGradient, UnpenalizedNewton)
 _CLEAR = 1e-9  # of the rows: a plane that puts so much on the right side is no rounding
@@ -28,11 +30,11 @@ def check_unpenalized(machine: Any) -> None:
         refuse(machine, "solver", machine.solver, f"be None or one of {names} with penalty=0")
 
 
-def refuse_without_minimum(machine: Any, problem: SmoothRisk) -> None:
+def refuse_without_minimum(machine: Any, problem: SmoothRisk, origin: Array | None = None) -> None:
     """Refuse a problem without a penalty that has no minimum, or many.
 
     Weights that all rows leave alone can be anything, and where a plane has all rows of a class on
-    its side, the logistic loss falls for ever as weights grow.
+    its side, the logistic loss falls for ever as weights grow. `origin` was taken off all rows.
     """
     if problem.penalty != 0:
         return
@@ -48,8 +50,9 @@ def refuse_without_minimum(machine: Any, problem: SmoothRisk) -> None:
             f"{owner}: penalty=0 with loss='log' takes two classes; of more, adding one function "
             "to all of them changes nothing, and none is the answer. Use a small penalty > 0"
         )
-    F = _features(problem.gram, problem.bias)
-    rank = int(np.linalg.matrix_rank(F))
+    F, lengths = _features(problem.gram, problem.bias, origin)
+    sigma, Vt = np.linalg.svd(F, full_matrices=False)[1:]
+    rank = int(resolved(sigma, Vt, lengths, F.shape).sum())
     if rank < F.shape[1]:
         raise ValueError(
             f"{owner}: penalty=0, but the {F.shape[1]} features (the constant of the bias counted) "
@@ -63,11 +66,21 @@ def refuse_without_minimum(machine: Any, problem: SmoothRisk) -> None:
         )
 
 
-def _features(gram: Gram, bias: bool) -> Any:
+def _features(gram: Gram, bias: bool, origin: Array | None) -> tuple[Array, Array]:
+    """Return features in units of their largest entry, and the lengths they had at the origin.
+
+    Columns that are constant but for rounding are zero.
+    """
     F = np.asarray(to_dense(gram.factor), dtype=np.float64)
+    far = np.zeros(F.shape[1]) if origin is None else np.abs(origin)
     size = np.abs(F).max(axis=0, initial=0.0)
-    F = F / np.where(size > 0, size, 1.0)
-    return np.column_stack([F, np.ones(len(F))]) if bias else F
+    F = F * (size > ENTRY_ROUNDING * far)
+    size = np.where(size > 0, size, 1.0)
+    F = F / size
+    lengths = np.hypot(np.linalg.norm(F, axis=0), np.sqrt(len(F)) * far / size)
+    if not bias:
+        return F, lengths
+    return np.column_stack([F, np.ones(len(F))]), np.append(lengths, np.sqrt(len(F)))
 
 
 def _separable(F: Any, problem: SmoothRisk) -> bool:

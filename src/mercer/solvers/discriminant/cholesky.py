@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -12,7 +12,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.stored import Factor
-from mercer.gram import DenseGram
+from mercer.gram import DenseGram, PrecomputedGram
+from mercer.gram.base import written_out
 from mercer.gram.sizes import factor_bytes
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
@@ -21,6 +22,7 @@ from mercer.solvers.discriminant.discriminate import (
     GOOD,
     NOT_DEFINITE,
     best_pairs,
+    is_negative,
     rank_of,
     row_size,
 )
@@ -30,6 +32,11 @@ _ROWS_AT_ONCE = 64  # of the centred matrix while it is made: they stay in the c
 _REFINEMENTS = 4
 _MATRICES = 3  # on a card: K, what is factored, and the factor
 _FINE = 1e-12
+_EPS = float(np.finfo(float).eps)
+
+
+class _IndefiniteError(Exception):
+    """K has an eigenvalue that is more negative than rounding can make it."""
 
 
 @dataclass(frozen=True)
@@ -61,24 +68,77 @@ class CholeskyDiscriminant(Solver):
             "Use fewer rows, or a kernel with a small feature map (Linear, Polynomial).",
             held=problem.gram.nbytes,
         )
-        averages, B = problem.averages, problem.contrasts
-        means = np.asarray(problem.gram @ averages)  # k(x_i, m_c)
-        KB = problem.between(means, means @ problem.shares)
-        rank = rank_of(np.linalg.eigvalsh(_symmetric(B.T @ KB)), row_size(problem))
-        solve, status = _factored(problem, means)
-        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
-        a, Ka, residual, steps = _refined(problem, partial(_inverse, problem, solve), B, KB)
-        values, U = best_pairs(KB.T @ a, min(problem.count, rank))
-        if not len(values):
-            raise np.linalg.LinAlgError(NOT_DEFINITE)
-        U = U / np.sqrt(values)
-        f = Ka @ U  # less the middle, so that no sign depends on where the origin is
-        U = U * signs_of(f - problem.shares @ (averages.T @ f))
-        watch.tick(2, residual)
-        if status is Status.SOLVED and residual > GOOD:
-            status = Status.INACCURATE
-        detail = f"residual {residual:.1e}"
-        return report(self, Directions(values, a @ U), status, steps, watch, detail)
+        try:
+            value, steps, residual = _directions(problem, watch)
+            status = Status.SOLVED if residual <= GOOD else Status.INACCURATE
+        except _IndefiniteError:
+            value, steps, residual = _nearest(problem, watch)
+            status = Status.NOT_CONVEX
+        return report(self, value, status, steps, watch, f"residual {residual:.1e}")
+
+
+def _directions(
+    problem: Discriminant, watch: Watch, *, semidefinite: bool = False
+) -> tuple[Directions, int, float]:
+    """Return the directions, steps and the residual.
+
+    Raises `_IndefiniteError` if K is indefinite by more than rounding, unless it is known to be
+    `semidefinite`: a K of rank r in the contrasts has r positive ratios, so that fewer of them next
+    to a negative one, or a negative distance between means, show it.
+    """
+    averages, B = problem.averages, problem.contrasts
+    means = np.asarray(problem.gram @ averages)  # k(x_i, m_c)
+    KB = problem.between(means, means @ problem.shares)
+    apart, size = np.linalg.eigvalsh(_symmetric(B.T @ KB)), row_size(problem)
+    if not semidefinite and is_negative(apart, size):
+        raise _IndefiniteError
+    rank = rank_of(apart, size)
+    factor = _factored(problem, means, semidefinite)
+    watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
+    a, Ka, residual, steps = _refined(problem, partial(_inverse, problem, factor.solve), B, KB)
+    M, wanted = KB.T @ a, min(problem.count, rank)
+    values, U = best_pairs(M, wanted)
+    floor = _ratio_rounding(problem, KB, a, residual)
+    if not semidefinite and (values > floor).sum() < wanted and _least(M) < -floor:
+        raise _IndefiniteError
+    if not len(values):
+        raise np.linalg.LinAlgError(NOT_DEFINITE)
+    U = U / np.sqrt(values)
+    f = Ka @ U  # less the middle, so that no sign depends on where the origin is
+    U = U * signs_of(f - problem.shares @ (averages.T @ f))
+    watch.tick(2, residual)
+    return Directions(values, a @ U), steps, residual
+
+
+def _nearest(problem: Discriminant, watch: Watch) -> tuple[Directions, int, float]:
+    """Return the directions for the nearest positive semidefinite matrix K+.
+
+    Eigenvalues up to n eps |K| are rounding and count as zero. Coefficients are projected on the
+    range of K+, where K a = K+ a, so that new rows are compared by K itself.
+    """
+    values, V = choose_backend().eigh(written_out(problem.gram))
+    kept = values > len(values) * _EPS * float(np.abs(values).max(initial=0.0))
+    values, V = values[kept], V[:, kept]
+    nearest = replace(problem, gram=PrecomputedGram((V * values) @ V.T))
+    found, steps, residual = _directions(nearest, watch, semidefinite=True)
+    return replace(found, coef=V @ (V.T @ found.coef)), steps, residual
+
+
+def _ratio_rounding(problem: Discriminant, KB: Array, a: Array, residual: float) -> float:
+    """Bound the error of eigenvalues of B'K a.
+
+    Rounding of the products moves entries by gamma_n |KB|'|a| (Higham, eq. 3.13), and a norm of a
+    c x c matrix is at most c times its largest entry. An a with the relative residual r moves
+    B'K a = b'(S_W + penalty)^-1 b by at most |b|^2 r / penalty.
+    """
+    n, c = KB.shape
+    products = c * n * _EPS * float((np.abs(KB).T @ np.abs(a)).max())
+    size = float(np.abs(np.einsum("ij,ij->j", problem.contrasts, KB)).max())
+    return float(products + c * size * residual / problem.penalty)
+
+
+def _least(M: Array) -> float:
+    return float(np.linalg.eigvalsh(_symmetric(M))[0])
 
 
 def _refined(
@@ -122,18 +182,34 @@ def _inverse(problem: Discriminant, solve: Callable[[Array], Array], b: Array, K
     return np.asarray((b - inside) / problem.penalty)
 
 
-def _factored(problem: Discriminant, means: Array) -> tuple[Callable[[Array], Array], Status]:
-    """Return G^-1; of an indefinite G the nearest semidefinite scatter is taken, and we say so."""
-    factor = _factor(problem, means)
-    if factor is not None:
-        return factor.solve, Status.SOLVED
-    A = centred_matrix(problem, means)
-    values, V = choose_backend().eigh(A)
-    rounding = len(A) * np.finfo(float).eps * float(np.abs(values).max())
-    valid = float(values[0]) >= problem.penalty - rounding
-    kept = np.maximum(values, problem.penalty)
-    status = Status.SINGULAR if valid else Status.NOT_CONVEX
-    return lambda right: np.asarray(V @ ((V.T @ right) / kept[:, None])), status
+def _factored(problem: Discriminant, means: Array, semidefinite: bool) -> Factor:
+    """Factor G, or raise: `LinAlgError` if rounding swallows the penalty, else `_IndefiniteError`.
+
+    See `_rounding` for why no rounding decides which of them.
+    """
+    if problem.penalty > _rounding(problem):
+        factor = _factor(problem, means)
+        if factor is not None:
+            return factor
+        if not semidefinite:
+            raise _IndefiniteError
+    raise np.linalg.LinAlgError(NOT_DEFINITE)
+
+
+def _rounding(problem: Discriminant) -> float:
+    """Bound the rounding of G, and that of its Cholesky factor, in the norm.
+
+    Let T = R K R with K positive semidefinite, t its trace, and gamma = (n + 8) eps, which exceeds
+    gamma_n+8 of unit roundoff eps / 2. The matrix |T| of absolute values has norm t at most, by
+    |t_ij|^2 <= t_ii t_jj. G is T less T U U' and U U' T and plus U U' T U U', with |U U'| of norm
+    1, so rounding moves it by 4 gamma t at most. The factor L of G is that of a matrix which
+    differs by gamma |L| |L'| (Higham, theorem 10.3), of norm gamma trace(G) at most. So with a
+    penalty above 5 gamma t there is a factor on every processor if K is positive semidefinite:
+    if there is none,
+    K is not. (The share of the penalty in trace(G), n gamma times itself, decides nothing.)
+    """
+    n, t = len(problem.row_weights), float(problem.row_weights @ np.abs(problem.gram.diag()))
+    return 5 * (n + 8) * _EPS * t
 
 
 def _factor(problem: Discriminant, means: Array) -> Factor | None:

@@ -15,12 +15,16 @@ from mercer.points import is_sparse, to_dense
 from mercer.problems import Directions, Discriminant
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.discriminant.discriminate import GOOD, NOT_DEFINITE, rank_of, row_size
+from mercer.solvers.discriminant.discriminate import (
+    GOOD,
+    NOT_DEFINITE,
+    has_lost_pivots,
+    rank_of,
+    row_size,
+)
 from mercer.solvers.spectral.signs import signs_of
 
 _ROWS_AT_ONCE = 1024  # centred in the cache: fresh memory for a copy costs more than the work
-_EPS = float(np.finfo(float).eps)
-_ROUNDING = 8.0  # times the rounding of an entry: less scatter than that is none
 _CANCELLED = 1e-6  # of a sum of squares: less, and taking off the mean cost too many digits
 
 
@@ -78,11 +82,7 @@ def _factor(problem: Discriminant, S: Array, F: Any) -> Array:
     A.flat[:: len(A) + 1] += problem.penalty
     diagonal = A.diagonal().copy()
     info = choose_backend().cholesky(A)
-    # a pivot at the level of rounding means the factor holds noise, not the matrix: rounding of
-    # the column's own scatter, or, for a constant far from zero, of its entries
-    entries = np.abs(_largest(F)) * (_ROUNDING * _EPS)
-    least = np.maximum(len(A) * _EPS * diagonal, np.square(entries))
-    if info or (np.square(A.diagonal()) <= least).any():
+    if info or has_lost_pivots(A, diagonal, np.abs(_largest(F))):
         raise np.linalg.LinAlgError(NOT_DEFINITE)
     return A
 

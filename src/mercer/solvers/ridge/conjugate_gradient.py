@@ -161,11 +161,12 @@ class _Descent:
         Z = self.precondition(R)
         P = Z.copy() if way is None else way
         rz = np.einsum("ij,ij->j", R, Z)
+        rounding = _rounding(gram)
         while self.steps < self.max_iter:
             self.steps += 1
             KP = gram @ P
             curvature = np.einsum("ij,ij->j", P, KP)
-            if (curvature < -np.finfo(float).eps * np.einsum("ij,ij->j", P, P)).any():
+            if (curvature < -rounding * np.einsum("ij,ij->j", P, P)).any():
                 return R, P, Status.NOT_CONVEX
             descent = np.einsum("ij,ij->j", R, P)
             step = np.divide(descent, curvature, out=np.zeros_like(rz), where=curvature > 0)
@@ -185,3 +186,13 @@ class _Descent:
             if stop:
                 return R, P, watch.stopped or Status.STOPPED
         return R, P, Status.ITERATION_LIMIT
+
+
+def _rounding(gram: Gram) -> float:
+    """Bound what rounding makes of p'Kp over p'p: beyond, K is not positive semidefinite.
+
+    Products have errors of sqrt(n) eps |p|'|K||p|, in all likelihood (Higham and Mary, 2019, with
+    twice the unit roundoff), and the norm of |K| is at most the trace of a positive semidefinite K.
+    """
+    n, size = gram.shape[0], float(np.abs(gram.diag()).sum())
+    return sqrt(n) * float(np.finfo(gram.dtype).eps) * size

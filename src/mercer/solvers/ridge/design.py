@@ -13,7 +13,35 @@ from mercer.points import is_sparse, to_dense
 from mercer.problems import Coefficients
 from mercer.solvers.dual_form import dual_form
 
+_EPS = float(np.finfo(float).eps)
+ENTRY_ROUNDING = 8 * _EPS  # of an entry: a change of features so small is none
 _BLOCK_WORK = 1e9  # operations between two chances to hear Ctrl-C
+
+
+def resolved(sigma: Array, Vt: Array, lengths: Array, shape: tuple[int, ...]) -> Array:
+    """Return which singular values of features, centred or not, are more than rounding.
+
+    Let E have singular vectors v. Two roundings decide. That of the decomposition moves sigma by
+    max(shape) eps sigma_max at most. That of the entries, known to eps |F_ij| each, before and
+    after a mean is taken off, moves E v by eps sum_j |v_j| |F_j|, |F_j| the length of a column
+    before it was centred: for a column far from zero, or columns of which one depends on the
+    others, that is more. With a margin of 8, a change of a few units in the last place decides
+    nothing, and columns
+    that are small, but near zero, still count.
+
+    Parameters
+    ----------
+    sigma : (r,) array
+        Singular values of E.
+    Vt : (r, D) array
+        Their right singular vectors, one in a row.
+    lengths : (D,) array
+        The length of each column before it was centred.
+    shape : tuple of int
+        The shape of the matrix that was decomposed.
+    """
+    floor = max(shape) * _EPS * float(sigma.max(initial=0.0))
+    return np.asarray(sigma > np.maximum(floor, ENTRY_ROUNDING * (np.abs(Vt) @ lengths)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +91,11 @@ class Design:
     def dense(self) -> Array:
         """Return G as an ordinary array."""
         return np.asarray(to_dense(self.G) - self.left)
+
+    def lengths(self) -> Array:
+        """Return the length of each column of S^1/2 F, which is not centred."""
+        squares = np.square(self.F) if not is_sparse(self.F) else self.F.multiply(self.F)
+        return np.asarray(np.sqrt(squares.T @ self.s))
 
     def normal_matrix(self) -> Array:
         """Return G'SG."""

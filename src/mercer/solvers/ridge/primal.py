@@ -14,7 +14,7 @@ from mercer.backends.lapack import interruptible
 from mercer.gram import FactoredGram
 from mercer.problems import LinearSystem
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-from mercer.solvers.ridge.design import Design
+from mercer.solvers.ridge.design import Design, resolved
 
 _REFINEMENTS = 2
 _EPS = float(np.finfo(float).eps)
@@ -72,6 +72,18 @@ def _refined(design: Design, matrix: Array, y: Array, penalty: float) -> Array:
     return np.asarray(w)
 
 
+def _spread(design: Design, E: Array, Vt: Array) -> Array:
+    """Return the singular values, less the rounding of the means that were taken off.
+
+    A sum of n terms may be off by n eps of them, which shifts all rows alike.
+    """
+    along = E @ Vt.T
+    if design.bias:
+        root = np.sqrt(design.s)
+        along -= np.outer(root, root @ along / design.s.sum())
+    return np.asarray(np.linalg.norm(along, axis=0))
+
+
 def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Array, bool]:
     """Solve by singular values: of all best fits, that of least norm; and whether it was alone."""
     root = np.sqrt(design.s)[:, None]
@@ -80,7 +92,7 @@ def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Arra
         U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
     except np.linalg.LinAlgError:  # of numbers that are none, or too far apart for any answer
         return np.full((E.shape[1], y.shape[1]), np.nan), False
-    kept = sigma > max(E.shape) * _EPS * sigma.max(initial=0.0)
+    kept = resolved(_spread(design, E, Vt), Vt, design.lengths(), E.shape)
     shrink = sigma[kept] / (sigma[kept] ** 2 + penalty)
     w = Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ (root * design.center(y))))
     return np.asarray(w), len(sigma) == E.shape[1] and bool(kept.all())

@@ -15,6 +15,7 @@ from mercer.problems import Deformation, DeformedKernel
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 
+_EPS = float(np.finfo(np.float64).eps)
 _COPIES = 4  # of n^2 numbers: K, M K, its factor, and a product on the way
 
 
@@ -37,8 +38,8 @@ class Deform(Solver):
         few = problem.gram.factor is not None and problem.gram.rank < problem.gram.shape[0]
         deformed, status = _by_features if few else _by_rows, Status.SOLVED
         try:
-            U = deformed(problem, np.linalg.solve)
-        except np.linalg.LinAlgError:  # beside K the identity is lost to rounding
+            U = deformed(problem, _solved)
+        except np.linalg.LinAlgError:
             U, status = deformed(problem, _least_squares), Status.SINGULAR
         watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
         value = Deformation(problem.units - problem.bend(U), _symmetric(U[problem.labelled]))
@@ -63,6 +64,17 @@ def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     A.flat[:: len(A) + 1] += 1.0
     inner = interruptible(solve, A, F[problem.labelled].T)
     return np.asarray(F @ inner)
+
+
+def _solved(A: Array, B: Array) -> Array:
+    """Solve; raise `LinAlgError` where the identity in A is lost next to K.
+
+    Rounding of the entries moves A by n eps max|A| at most in the norm. From 1 on, nothing is left
+    of the identity, and whether a pivot is exactly zero is a matter of the order of operations.
+    """
+    if len(A) * _EPS * float(np.abs(A).max(initial=0.0)) >= 1.0:
+        raise np.linalg.LinAlgError
+    return np.asarray(np.linalg.solve(A, B))
 
 
 def _least_squares(A: Array, B: Array) -> Array:

@@ -21,14 +21,13 @@ from mercer.problems.blocks import counted, feature_pieces
 from mercer.problems.blocks.class_moments import BlockDiscriminant, ClassMoments
 from mercer.problems.blocks.questions import ClassCodes
 from mercer.solvers import Status
-from mercer.solvers.discriminant.discriminate import NOT_DEFINITE, rank_of
+from mercer.solvers.discriminant.discriminate import NOT_DEFINITE, has_lost_pivots, rank_of
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
 from mercer.streaming.fits.pca import extreme_scores, signs_of_extremes
 from mercer.streaming.outcome import certified, class_codes, ended, remember_columns, watch_of
 
 _EPS = float(np.finfo(np.float64).eps)
-_ROUNDING = 8.0  # times the rounding of an entry: less scatter than that is none
 _NOTHING = 1e-12  # of the whole variance: less within classes is none to measure a penalty by
 
 
@@ -85,9 +84,7 @@ def _directions(machine: Any, problem: BlockDiscriminant, found: ClassMoments) -
     diagonal = A.diagonal().copy()
     A = A.copy()
     info = choose_backend().cholesky(A)
-    entries = found.largest * (_ROUNDING * _EPS)
-    least = np.maximum(len(A) * _EPS * diagonal, np.square(entries))
-    if info or (np.square(A.diagonal()) <= least).any():
+    if info or has_lost_pivots(A, diagonal, found.largest):
         raise np.linalg.LinAlgError(f"FisherDiscriminant: {NOT_DEFINITE}")
     white = linalg.solve_triangular(A, B, lower=True, check_finite=False)
     U, sigma, _ = np.linalg.svd(white, full_matrices=False)

@@ -17,6 +17,7 @@ from mercer.machines import KernelRidge
 from mercer.problems import Coefficients
 from mercer.problems.blocks import BlockRidge, FeatureRows
 from mercer.solvers import Solution, Status, Watch
+from mercer.solvers.ridge.design import resolved
 from mercer.streaming.features import feature_rows
 from mercer.streaming.fit import fit_blocks, refuse_options
 from mercer.streaming.fits.ridge_path import leave_one_out
@@ -125,7 +126,9 @@ def _least_squares(
     m = rows.dimension
     E, y = found.R[:, :m], found.R[:, m:][:, columns]
     U, sigma, Vt = np.linalg.svd(E, full_matrices=False)
-    kept = sigma > max(m, moments.count) * _EPS * sigma.max(initial=0.0)
+    squares = moments.products.diagonal() + moments.total * np.square(moments.mean)
+    lengths = np.sqrt(np.maximum(squares, 0.0))
+    kept = resolved(sigma, Vt, lengths, (int(moments.count), m))
     shrink = sigma[kept] / (sigma[kept] ** 2 + penalty)
     w = Vt[kept].T @ (shrink[:, None] * (U[:, kept].T @ y))
     return np.asarray(w), len(sigma) == m and bool(kept.all())
