@@ -153,8 +153,8 @@ def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
     for t in np.flatnonzero(rounding > _ROUGH * norms(right)) if F is not None else ():
         held = np.append(-weights[:, t], [1.0, -value.intercept[t]])
         columns = _beside(F, y[:, t])
-        pull[:, t] = s[:, 0] * transposed_product(columns.T, held)
-        lost[:, t] = transposed_product(F, pull[:, t])
+        pull[:, t] = s[:, 0] * transposed_product(columns.T, held)[0]
+        lost[:, t] = transposed_product(F, pull[:, t])[0]
     residual = lost - problem.penalties * value.weights
     return _Judged(residual, right, gram.absolute_pull(np.abs(s * y)), pull, s * y)
 
