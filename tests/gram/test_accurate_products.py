@@ -130,9 +130,7 @@ def test_the_bounds_hold_for_centred_and_scaled_matrices(seed):
     weights = [Fraction(v) for v in CenteredGram(K).weights]
     total = sum(Fraction(v) for v in b)
     centred = [Fraction(v) - w * total for v, w in zip(b, weights, strict=True)]
-    product = [
-        sum(Fraction(k) * v for k, v in zip(row, centred, strict=True)) for row in K.dense()
-    ]
+    product = [sum(Fraction(k) * v for k, v in zip(row, centred, strict=True)) for row in K.dense()]
     mean = sum(w * v for w, v in zip(weights, product, strict=True))
     centred = CenteredGram(K)
     assert within(centred @ b, [v - mean for v in product], product_rounding(centred, b))

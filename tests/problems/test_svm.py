@@ -243,7 +243,9 @@ def test_the_largest_term_of_a_product_is_that_of_all():
         n = gram.shape[0]
         problem = svm.svc(gram, np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n))
         b = rng.standard_normal(n)
-        lengths = np.sqrt(problem.gram.unwrapped().base.diag()[index[:n] if n < 90 else slice(None)])
+        lengths = np.sqrt(
+            problem.gram.unwrapped().base.diag()[index[:n] if n < 90 else slice(None)]
+        )
         shift = 0.0 if problem.shift is None else np.abs(problem.shift * b).max()
         wanted = np.finfo(float).eps * (lengths.max() * (np.abs(b) @ lengths) + shift)
         np.testing.assert_allclose(problem.largest_term_rounding(b), wanted, rtol=1e-12)

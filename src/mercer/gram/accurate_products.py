@@ -128,7 +128,7 @@ def _most_features(F: Any, width: int) -> int:
 
 
 def _largest_terms(gram: Gram, size: Array) -> Array:
-    """Bound |K| |b| for |b|; of K = F F', |F| |F|'|b|. Of centred K, all terms before they cancel."""
+    """Bound |K| |b| for |b|, or |F| |F|'|b|; of centred K, all terms before they cancel."""
     if isinstance(gram, CenteredGram):
         terms = _largest_terms(gram.base, size + gram.weights * size.sum())
         return np.asarray(terms + gram.weights @ terms)

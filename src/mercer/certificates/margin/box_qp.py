@@ -180,7 +180,7 @@ def measure(
     gap = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
-        rounding = rounding + gamma(3) * np.abs(convex.shift * b)
+        rounding = _beside(problem, rounding, gamma(3) * np.abs(convex.shift * b))
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
             gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
@@ -223,9 +223,14 @@ def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array
     where no slack is allowed: there an answer is one to a share of 1e-12 (`_rounded`), so that the
     gap is one of targets that may be moved by as much.
     """
-    up, down = _hard(problem)
     lost = np.abs(_lost(problem.linear, Kb)) + np.abs(_lost(problem.linear - Kb, offset))
-    return np.where(up | down, 0.0, rounding + lost)
+    return _beside(problem, rounding, lost)
+
+
+def _beside(problem: BoxQP, rounding: Array, more: Array) -> Array:
+    """Add up what slopes are known to, but where no slack is allowed."""
+    up, down = _hard(problem)
+    return np.where(up | down, 0.0, rounding + more)
 
 
 def _lost(first: Any, second: Any) -> Any:
