@@ -36,7 +36,6 @@ _LEAST = 2.0**-1074  # the smallest number
 _HALVES = 2.0**27 + 1  # splits 53 bits into two halves, whose products are exact (Dekker, 1971)
 _BLOCK = 1 << 18  # entries at a time: a dozen arrays of them stay in the cache
 _ROWS = 1 << 12  # rows at a time, at most: what is left over grows with the square of their number
-_ROWS_OF_K = 256
 _MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 
 
@@ -81,7 +80,8 @@ def product_rounding(gram: Gram, b: Array, more: int = 0) -> Array:
         gamma_(m + d) |phi(x_i)| sum_j |b_j| |phi(x_j)|.
 
     The same bounds gamma_m |K| |b| where K is positive semidefinite, as |k(x_i, x_j)| is at most
-    the product of lengths. Of other matrices |K| |b| itself is formed.
+    the product of lengths. Where that is not known, it is at most the root of the product of the
+    largest entries of both rows.
 
     Features, and entries that a kernel computes, are taken for what they came out as: how far they
     are from those that real arithmetic has is not in this bound.
@@ -144,11 +144,8 @@ def _largest_terms(gram: Gram, size: Array) -> Array:
     n = gram.shape[0]
     if n > PROVEN_ROWS and not isinstance(gram, PrecomputedGram):
         return np.full(n, np.inf)
-    terms = np.empty(n)
-    for first in range(0, n, _ROWS_OF_K):
-        rows = slice(first, min(first + _ROWS_OF_K, n))
-        terms[rows] = np.abs(np.asarray(gram.rows(rows), dtype=np.float64)) @ size
-    return terms
+    roots = np.sqrt(gram.row_sizes())
+    return np.asarray(roots * inner(size, roots))
 
 
 def accurate_product(gram: Gram, b: Array) -> tuple[Array, Array] | None:
