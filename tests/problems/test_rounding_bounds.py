@@ -117,5 +117,5 @@ def test_distances_of_functions(seed):
     source = Source(Linear().expression(), F, np.float64, True)
     squares, _, forgiven = squared_errors(Reduction(source, c[:, None]), ReducedSet(V, e[:, None]))
     truth = (dot(F[:, 0], c) - dot(V[:, 0], e)) ** 2
-    bound = float(forgiven[0]) * _bound_of_rounding(len(c) + len(e))
+    bound = float(forgiven[0]) * _bound_of_rounding(len(c), len(e))
     assert abs(Fraction(float(squares[0])) - truth) <= Fraction(bound)

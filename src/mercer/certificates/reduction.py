@@ -73,7 +73,7 @@ def _(problem: Reduction, value: ReducedSet, tol: float | None = None) -> Certif
     squares, norms, forgiven = squared_errors(problem, value)
     convex = _definiteness(problem, value)
     coefs = np.concatenate([problem.coef, value.coef])
-    rounding = forgiven * _bound_of_rounding(len(coefs))
+    rounding = forgiven * _bound_of_rounding(len(problem.coef), len(value.coef))
     if convex.shown:
         lost = convex.shift * np.square(coefs).sum(axis=0)
         forgiven, rounding = forgiven + lost, rounding + lost
@@ -127,12 +127,14 @@ def rounding_of(own: Array, coef: Array) -> Array:
     return np.asarray(_FORGIVEN * np.square(own @ np.abs(coef)))
 
 
-def _bound_of_rounding(count: int) -> float:
-    """Return how many times `rounding_of` a sum over so many vectors may be off by.
+def _bound_of_rounding(before: int, after: int) -> float:
+    """Return how many times `rounding_of` a squared error may be off by.
 
-    Higham (3.5), for the values K c and for their sum times c: gamma_n of all terms for each.
+    Higham (3.5), for the values K c and for their sum times c, of as many terms as there are
+    vectors before or after, and for what is made of the two.
     """
-    return 2.0 * gamma(count + _MORE) / _FORGIVEN
+    sizes = 1.0 + gamma(4 * (before + after + _MORE))  # they are computed by sums as well
+    return sizes * gamma(2 * max(before, after) + 8) / _FORGIVEN
 
 
 def squared_errors(problem: Reduction, value: ReducedSet) -> tuple[Array, Array, Array]:

@@ -186,9 +186,9 @@ def _by_eigenvectors(K: Array, values: Array, vectors: Array) -> float:
     """
     n, size = len(K), np.abs(vectors)
     left = float(np.linalg.norm(K - (vectors * values) @ vectors.T))
-    left += gamma(n + 3) * float(np.linalg.norm((size * np.abs(values)) @ size.T) + n)
+    left += gamma(n + 3) * float(np.linalg.norm((size * np.abs(values)) @ size.T))
     apart = float(np.linalg.norm(vectors.T @ vectors - np.eye(n)))
-    apart += gamma(n + 3) * (float(np.linalg.norm(size.T @ size)) + n)
+    apart += gamma(n + 3) * float(np.linalg.norm(size.T @ size))
     return (1.0 + gamma(n * n + 8)) * (max(-float(values[0]), 0.0) * (1.0 + apart) + left)
 
 
