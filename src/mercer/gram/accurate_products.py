@@ -237,7 +237,7 @@ def transposed_product(F: Any, b: Array) -> tuple[Array, Array]:
         low += lost + ((terms - coarse).sum(axis=0) + errors.sum(axis=0))
         left_over += np.where(largest > 0, 2 * len(terms) * grid, 0.0) + np.abs(high)
     sums = np.asarray(high + low)
-    return sums, _rounding_of(sums, left_over, step + n // step + 1, n)
+    return sums, _rounding_of(sums, left_over, min(step, n) + n // step + 1, n)
 
 
 def _sparse(F: Any, b: Array) -> tuple[Array, Array]:
