@@ -237,14 +237,18 @@ def test_rows_of_several_products_are_those_of_each(monkeypatch, together):
         np.testing.assert_allclose(found, (gram.dense() @ v)[rows], atol=1e-12)
 
 
-def test_the_largest_rounding_of_a_product_is_that_of_all():
+def test_the_largest_term_of_a_product_is_that_of_all():
     index = np.flatnonzero(np.arange(90) % 3 != 1)
     for gram in (GRAM, PartGram(GRAM, index), ShiftedGram(PartGram(GRAM, index), 0.5)):
         n = gram.shape[0]
         problem = svm.svc(gram, np.where(np.arange(n) % 2, 1.0, -1.0), np.ones(n))
         b = rng.standard_normal(n)
-        wanted = problem.product_rounding(b).max()
-        np.testing.assert_allclose(problem.largest_product_rounding(b), wanted, rtol=1e-12)
+        lengths = np.sqrt(
+            problem.gram.unwrapped().base.diag()[index[:n] if n < 90 else slice(None)]
+        )
+        shift = 0.0 if problem.shift is None else np.abs(problem.shift * b).max()
+        wanted = np.finfo(float).eps * (lengths.max() * (np.abs(b) @ lengths) + shift)
+        np.testing.assert_allclose(problem.largest_term_rounding(b), wanted, rtol=1e-12)
 
 
 def test_many_share_a_certificate():

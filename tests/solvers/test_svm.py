@@ -124,7 +124,7 @@ def test_two_hundred_random_problems_reach_the_optimum(block, dtype):
         best, known = optimum(problem)
         none = solution.status is Status.NO_MARGIN
         assert judged.ok != none, f"{seed}: {judged}"
-        zero = 1e16 * np.finfo(dtype).eps * problem.rounding(answer.coef)
+        zero = 1e16 * np.finfo(dtype).eps * problem.least_objective(answer.coef)
         assert not none or abs(best) <= zero, seed
         slack = 1e-8 * abs(best) + 1e-7 + (zero if none else 0.0)
         above = objective(problem, answer.coef) - best

@@ -20,6 +20,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Gram, definiteness, exact
+from mercer.gram.accurate_products import gamma
 from mercer.problems import CanonicalPairs, Correlation
 from mercer.problems.correlation import Shrinkage, column_sizes
 
@@ -27,6 +28,7 @@ _TOL = 1e-6
 _PROBES = 8
 _STEPS = 3
 _EPS = float(np.finfo(float).eps)
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 _DEPENDENT = 1e-10  # of the largest singular value of unit columns
 _NOTHING = 1e-12  # of the largest penalised variance in the larger space
 
@@ -152,10 +154,11 @@ def _away(F: Array, c: Array, variates: Array) -> float:
     """Compare the variates of weights with those of coefficients, beyond rounding of the latter.
 
     Without a penalty the columns may be of any scale: what the large ones leave of the small ones
-    in F F'c is rounding, and says nothing about c.
+    in F F'c is rounding, and says nothing about c. It is at most gamma_(n + d) |F| |F|'|c|, Higham
+    (3.5).
     """
     size = np.abs(F)
-    rounding = (len(F) + F.shape[1]) * _EPS * (size @ (size.T @ np.abs(c)))
+    rounding = gamma(sum(F.shape) + _MORE) * (size @ (size.T @ np.abs(c)))
     over = np.maximum(np.abs(F @ (F.T @ c) - variates) - rounding, 0.0)
     lengths = np.maximum(np.linalg.norm(variates, axis=0), np.finfo(float).tiny)
     return _most(np.linalg.norm(over, axis=0) / lengths)
@@ -233,7 +236,10 @@ def _gain(form: Shrinkage, x: _Side, y: _Side, rho: Array, count: int) -> float:
 
 
 def _unresolved(side: _Side) -> bool:
-    """Return whether all that centring left of a Gram is rounding of its means."""
+    """Return whether all that centring left of a Gram is rounding of its means.
+
+    An estimate, for errors of both signs; by it nothing is claimed, but that nothing can be said.
+    """
     if side.basis is not None:
         return False
     base = side.gram.raw
@@ -242,7 +248,10 @@ def _unresolved(side: _Side) -> bool:
 
 
 def _alike(gram: Gram) -> bool:
-    """Return whether the entries of a Gram before centring are all the same: rows do not vary."""
+    """Return whether the entries of a Gram before centring are all the same: rows do not vary.
+
+    But for a few roundings of the largest: an allowance, and no bound of what means may be off by.
+    """
     base = gram.raw
     n, diag = base.shape[0], base.diag()
     means = np.asarray(base @ np.full((n, 1), 1.0 / n)).ravel()

@@ -81,7 +81,10 @@ class _Space(NamedTuple):
         return self.pulled(self.problem.within(f)) + self.problem.penalty * coef
 
     def rounding(self, coef: Array) -> Array:
-        """Return what rounding of values at the rows can make of each one's square."""
+        """Estimate what rounding of values at the rows makes of each one's square; no bound.
+
+        It decides which directions are tried as better ones; those that are tried are no estimate.
+        """
         if self.F is not None:
             return np.zeros(coef.shape[1])  # their lengths count, and are as exact as they are
         largest, n = float(np.abs(self.gram.diag()).max(initial=0.0)), len(coef)

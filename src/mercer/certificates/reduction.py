@@ -17,12 +17,14 @@ from scipy import sparse
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Source, definiteness, exact
+from mercer.gram.accurate_products import gamma
 from mercer.gram.definite import BY_CONSTRUCTION, Definiteness
 from mercer.points import is_sparse, row_count
 from mercer.problems.reduction import ReducedSet, Reduction
 
 _TOL = 1e-3
-_EPS = 8 * float(np.finfo(np.float64).eps)  # of the largest terms there can be, and their sums
+_FORGIVEN = 8 * float(np.finfo(np.float64).eps)  # of the largest terms there can be
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,13 @@ class ReductionQuantities:
 @certify.register
 def _(problem: Reduction, value: ReducedSet, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    squares, norms, rounding = squared_errors(problem, value)
+    squares, norms, forgiven = squared_errors(problem, value)
     convex = _definiteness(problem, value)
+    coefs = np.concatenate([problem.coef, value.coef])
+    rounding = forgiven * _bound_of_rounding(len(problem.coef), len(value.coef))
     if convex.shown:
-        coefs = np.concatenate([problem.coef, value.coef])
-        rounding = rounding + convex.shift * np.square(coefs).sum(axis=0)
+        lost = convex.shift * np.square(coefs).sum(axis=0)
+        forgiven, rounding = forgiven + lost, rounding + lost
     error = np.sqrt(np.maximum(squares, 0.0) + rounding)
     share = _over(error, norms, squares > rounding)
     hidden = _over(np.sqrt(rounding), norms, np.zeros(len(norms), dtype=bool))
@@ -91,7 +95,7 @@ def _(problem: Reduction, value: ReducedSet, tol: float | None = None) -> Certif
     )
     if not convex.shown:
         statement = f"{convex.obstacle}, so that distances of functions mean nothing"
-    ok = convex.shown and are_within(squares, norms, rounding, tol)
+    ok = convex.shown and are_within(squares, norms, forgiven, tol)
     return Certificate(bool(ok), found, float(tol), statement)
 
 
@@ -115,12 +119,26 @@ def _definiteness(problem: Reduction, value: ReducedSet) -> Definiteness:
 
 
 def rounding_of(own: Array, coef: Array) -> Array:
-    """Return what rounding may add to |f|^2, from sqrt(k(x, x)) of the vectors and coefficients."""
-    return np.asarray(_EPS * np.square(own @ np.abs(coef)))
+    """Return a few roundings of the largest terms of |f|^2, from sqrt(k(x, x)) and coefficients.
+
+    An estimate: searches stop there, and errors that small are not held against an answer whose
+    tolerance is less. What is stated of an error counts a bound (`_bound_of_rounding`).
+    """
+    return np.asarray(_FORGIVEN * np.square(own @ np.abs(coef)))
+
+
+def _bound_of_rounding(before: int, after: int) -> float:
+    """Return how many times `rounding_of` a squared error may be off by.
+
+    Higham (3.5), for the values K c and for their sum times c, of as many terms as there are
+    vectors before or after, and for what is made of the two.
+    """
+    sizes = 1.0 + gamma(4 * (before + after + _MORE))  # they are computed by sums as well
+    return sizes * gamma(2 * max(before, after) + 8) / _FORGIVEN
 
 
 def squared_errors(problem: Reduction, value: ReducedSet) -> tuple[Array, Array, Array]:
-    """Return |f - g|^2 of every function, |f|, and what rounding may add to the first.
+    """Return |f - g|^2 of every function, |f|, and what of the first is taken for rounding.
 
     A function that is zero but for rounding has the norm zero.
 

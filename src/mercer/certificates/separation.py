@@ -17,12 +17,14 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.norms import larger
 from mercer.gram import Definiteness, Gram, definiteness, exact
+from mercer.gram.accurate_products import gamma
 from mercer.gram.base import RKHSFunction
 from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems import Separation, Separator
 
 _SQUARED = 1e150  # ratios beyond have squares that are no numbers
 _ROUNDING = 1e-9
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 _SAME = 1e-6  # of the largest weight: both forms of a function are sums of the same rows
 
 
@@ -72,7 +74,10 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
         if problem.bias:
             squared += float(np.square(value.intercept).sum())
         lengths = np.sqrt(np.abs(gram.diag()))
-        hidden = problem.rounding(lengths, _longest(function, lengths), value.intercept)
+        norm, terms = _longest(function, lengths), _terms(function)
+        hidden = problem.rounding(lengths, norm, value.intercept, terms)
+        # |w|^2 is a sum that rounds as well, as b'K b (`BoxQP.rounding`)
+        squared += 2.0 * gamma(terms + _MORE) * problem.columns * norm**2
         lead = float((problem.advantages(image + value.intercept) - hidden).min())
         radius = radius_of(float(gram.diag().max()), problem.bias, problem.columns)
         apart = _mismatch(gram, value)
@@ -93,6 +98,14 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
         return replace(found, quantities=quantities)
     statement = f"coefficients and weights are two answers, {apart:.1e} apart"
     return replace(found, ok=False, quantities=quantities, statement=statement)
+
+
+def _terms(function: RKHSFunction) -> int:
+    """Return how many products a value is the sum of at most, features included."""
+    wide = 0 if function.gram.features is None else function.gram.rank
+    if function.weights is not None:
+        return wide
+    return wide + int(np.count_nonzero(np.any(np.asarray(function.coef) != 0, axis=1)))
 
 
 def _longest(function: RKHSFunction, lengths: Array) -> float:

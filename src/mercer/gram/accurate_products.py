@@ -1,9 +1,15 @@
-"""K b with nearly no rounding, where K is held as data: by features, or as a given matrix.
+"""K b with nearly no rounding, where K is held as data, and what a plain K b may be off by.
 
 A sum whose terms cancel is known to the rounding of its terms, not of itself. That decides where
 rows have very different sizes: f at a row of length 1e9 is off by 1e9 times the rounding of w, and
 w = F'b may be a small difference of large terms. Certificates come here where a plain product
 leaves too few digits for what they claim.
+
+Bounds are those of the standard model: a result is right to a factor of 1 + delta, |delta| <= u =
+2^-53, and, of a product that underflows, to half the smallest number. References are to Higham,
+Accuracy and Stability of Numerical Algorithms (2nd edition). They hold for every order in which a
+sum is added up, on any number of threads, with and without fused multiply-add; not where a
+processor flushes small numbers to zero.
 
 Sums are split without error (Rump, Ogita and Oishi, Accurate floating-point summation, 2008):
 adding and subtracting a power of two well above all terms rounds them to a common grid, on which
@@ -18,12 +24,19 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram, exact
+from mercer.gram.policy import PROVEN_ROWS
 from mercer.gram.storage.precomputed import PrecomputedGram
+from mercer.gram.transformed.centered import CenteredGram
+from mercer.gram.transformed.scaled import ScaledGram
 from mercer.points import is_sparse
 
 EPS = float(np.finfo(np.float64).eps)
+UNIT = EPS / 2  # u: what one operation may be off by, relative to its result
+_LEAST = 2.0**-1074  # the smallest number
 _HALVES = 2.0**27 + 1  # splits 53 bits into two halves, whose products are exact (Dekker, 1971)
 _BLOCK = 1 << 18  # entries at a time: a dozen arrays of them stay in the cache
+_ROWS = 1 << 12  # rows at a time, at most: what is left over grows with the square of their number
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 
 
 def inner(a: Array, b: Array) -> float:
@@ -40,8 +53,38 @@ def inner(a: Array, b: Array) -> float:
     return float((a * b).sum())
 
 
-def product_rounding(gram: Gram, b: Array) -> Array:
-    """Return what each entry of K b may be off by, in float64, for a positive semidefinite K.
+def gamma(count: int) -> float:
+    """Return what so many roundings in a row may change, relative to the computed sum of sizes.
+
+    Higham (3.4) and lemma 3.1: n factors of 1 + delta are 1 + theta, |theta| <= gamma_n =
+    n u / (1 - n u). A sum of n products, in any order, is off by gamma_n times the sum of their
+    sizes, (3.5). That sum is itself computed, by n roundings at most, and may be too small by
+    gamma_n of it: gamma_n / (1 - gamma_n) = n u / (1 - 2 n u) counts that as well.
+
+    Examples
+    --------
+    >>> gamma(1) > 2.0**-53, gamma(1 << 60)
+    (True, inf)
+    """
+    share = count * UNIT
+    return share / (1.0 - 2.0 * share) if 2.0 * share < 1.0 else float("inf")
+
+
+def product_rounding(gram: Gram, b: Array, more: int = 0) -> Array:
+    """Bound what each entry of a plain float64 K b is off by, K being the numbers that it is of.
+
+    Higham (3.5), in two stages where K = F F': with m coefficients that are not zero and rows of d
+    features, |F'b computed - F'b| <= gamma_m |F|'|b|, so that F F'b is off by no more than
+    gamma_(m + d) |F| |F|'|b|, which lengths of rows bound (Cauchy and Schwarz):
+
+        gamma_(m + d) |phi(x_i)| sum_j |b_j| |phi(x_j)|.
+
+    The same bounds gamma_m |K| |b| where K is positive semidefinite, as |k(x_i, x_j)| is at most
+    the product of lengths. Where that is not known, it is at most the root of the product of the
+    largest entries of both rows.
+
+    Features, and entries that a kernel computes, are taken for what they came out as: how far they
+    are from those that real arithmetic has is not in this bound.
 
     Parameters
     ----------
@@ -49,19 +92,67 @@ def product_rounding(gram: Gram, b: Array) -> Array:
         K.
     b : (n,) array
         What it is multiplied by.
+    more : int
+        How many more roundings of the products to count: of sums of several of them.
 
     Returns
     -------
     (n,) array
-        The rounding of the largest terms there can be: |k(x_i, x_j)| <= |phi(x_i)| |phi(x_j)|.
+        The bounds; infinite of a function of the user's own on more rows than it is proven for.
     """
     with np.errstate(over="ignore", invalid="ignore"):
+        size = np.abs(b)
+        count = _roundings(gram, int(np.count_nonzero(size)))
+        bounds = gamma(count + more + _MORE) * _largest_terms(gram, size)
+        # (2.8), of products that underflow: in entries, in F'b and then times F, and in the sums
         lengths = np.sqrt(np.abs(gram.diag()))
-        return np.asarray(EPS * lengths * inner(np.abs(b), lengths))
+        return np.asarray(bounds + _LEAST * count * (2.0 + float(size.sum()) + count * lengths))
+
+
+def _roundings(gram: Gram, count: int) -> int:
+    """Return how many roundings in a row K b has, for b with so many entries that are not zero."""
+    if isinstance(gram, CenteredGram):  # and two means: of b, and of the product
+        n = gram.shape[0]
+        return _roundings(gram.base, n) + 2 * n + 2
+    if isinstance(gram, ScaledGram):
+        return _roundings(gram.base, count) + 2
+    return count + (0 if gram.features is None else _most_features(gram.at_hand, gram.rank))
+
+
+def _most_features(F: Any, width: int) -> int:
+    """Return how many features the rows have at most that are not zero, of so many."""
+    if not is_sparse(F) or F.format not in ("csr", "csc"):
+        return width
+    counts = np.diff(F.indptr) if F.format == "csr" else np.bincount(F.indices)
+    return int(counts.max(initial=0))
+
+
+def _largest_terms(gram: Gram, size: Array) -> Array:
+    """Bound |K| |b| for |b|, or |F| |F|'|b|; of centred K, all terms before they cancel."""
+    if isinstance(gram, CenteredGram):
+        terms = _largest_terms(gram.base, size + gram.weights * size.sum())
+        return np.asarray(terms + gram.weights @ terms)
+    if isinstance(gram, ScaledGram):
+        scale = np.abs(gram.scale)
+        return np.asarray(scale * _largest_terms(gram.base, scale * size))
+    if gram.valid:
+        wide = 0 if gram.features is None else gram.rank
+        lengths = np.sqrt(np.abs(gram.diag()) + _LEAST * (wide + 1))  # squares underflow, too
+        return np.asarray(lengths * inner(size, lengths))
+    if gram.csr is not None:
+        return np.asarray(abs(gram.csr) @ size)
+    n = gram.shape[0]
+    if n > PROVEN_ROWS and not isinstance(gram, PrecomputedGram):
+        return np.full(n, np.inf)
+    roots = np.sqrt(gram.row_sizes())
+    return np.asarray(roots * inner(size, roots))
 
 
 def accurate_product(gram: Gram, b: Array) -> tuple[Array, Array] | None:
     """Return K b and what each entry may be off by; None where K itself is known to rounding only.
+
+    A given matrix: by `transposed_product`, and as near. Features: w = F'b by the same, so that
+    w is off by r, and F w by |F| (r + gamma_d |w|), Higham (3.5).
 
     Parameters
     ----------
@@ -73,7 +164,7 @@ def accurate_product(gram: Gram, b: Array) -> tuple[Array, Array] | None:
     Returns
     -------
     (n,) array, (n,) array, or None
-        The product and its rounding.
+        The product and a bound of its rounding.
 
     Examples
     --------
@@ -89,18 +180,26 @@ def accurate_product(gram: Gram, b: Array) -> tuple[Array, Array] | None:
     with np.errstate(over="ignore", invalid="ignore"):
         if gram.factor is not None:
             F = gram.factor
-            w = transposed_product(F, b)
-            product, rounding = np.asarray(F @ w), EPS * np.asarray(abs(F) @ np.abs(w))
+            w, lost = transposed_product(F, b)
+            wide = _most_features(F, F.shape[1])
+            product, share = np.asarray(F @ w), gamma(wide + _MORE)
+            rounding = np.asarray(abs(F) @ ((1.0 + share) * lost + share * np.abs(w)))
+            rounding += _LEAST * wide
         elif isinstance(gram, PrecomputedGram):
-            product = transposed_product(exact(gram).dense(), b)
-            rounding = EPS * np.abs(product)
+            product, rounding = transposed_product(exact(gram).dense(), b)
         else:
             return None
     return (product, rounding) if np.isfinite(product).all() else None
 
 
-def transposed_product(F: Any, b: Array) -> Array:
-    """Return F'b, each entry to about its last digit.
+def transposed_product(F: Any, b: Array) -> tuple[Array, Array]:
+    """Return F'b, each entry to about its last digit, and what it may be off by.
+
+    Of m terms of a block, none above c, the grid is a multiple of u s, s <= 8 m c a power of two.
+    On it they add up exactly. What is left of each is at most u s, and what rounding took from
+    the products is less: together at most 2 m u s, in sums of m terms, so that they are off by
+    gamma_m 2 m u s. With what two blocks lose to each other, u times the larger sum, k blocks are
+    off by gamma_(m + k) times all of that, and the end by u times itself, Higham (2.5).
 
     Parameters
     ----------
@@ -113,36 +212,57 @@ def transposed_product(F: Any, b: Array) -> Array:
     -------
     (D,) array
         The sums; not finite where a term is near the end of the range.
+    (D,) array
+        Bounds of their rounding.
+
+    Examples
+    --------
+    >>> F = np.array([[1e16], [1.0], [-1e16]])
+    >>> product, rounding = transposed_product(F, np.ones(3))
+    >>> product, bool(rounding[0] < 1e-12)
+    (array([1.]), True)
     """
     if is_sparse(F):
         return _sparse(F.tocsc(), b)
     n, width = F.shape
-    high, low = np.zeros(width), np.zeros(width)
-    step = max(1, _BLOCK // max(1, width))
+    high, low, left_over = np.zeros(width), np.zeros(width), np.zeros(width)
+    step = max(1, min(_ROWS, _BLOCK // max(1, width)))
     for first in range(0, n, step):
         rows = slice(first, first + step)
         terms, errors = _multiplied(np.asarray(F[rows], dtype=np.float64), b[rows, None])
-        grid = _grid(np.abs(terms).max(axis=0, initial=0.0), len(terms))
+        largest = np.abs(terms).max(axis=0, initial=0.0)
+        grid = _grid(largest, len(terms))
         coarse = (terms + grid) - grid
         high, lost = _added(high, coarse.sum(axis=0))
         low += lost + ((terms - coarse).sum(axis=0) + errors.sum(axis=0))
-    return np.asarray(high + low)
+        left_over += np.where(largest > 0, 2 * len(terms) * grid, 0.0) + np.abs(high)
+    sums = np.asarray(high + low)
+    return sums, _rounding_of(sums, left_over, min(step, n) + n // step + 1, n)
 
 
-def _sparse(F: Any, b: Array) -> Array:
-    """Return F'b for a matrix held by columns."""
-    sums = np.zeros(F.shape[1])
-    held = np.flatnonzero(np.diff(F.indptr))
+def _sparse(F: Any, b: Array) -> tuple[Array, Array]:
+    """Return F'b, and its rounding, for a matrix held by columns: each is one block."""
+    sums, left_over = np.zeros(F.shape[1]), np.zeros(F.shape[1])
+    counts = np.diff(F.indptr)
+    held, most = np.flatnonzero(counts), int(counts.max(initial=0))
     if not len(held):
-        return sums
+        return sums, left_over
     starts = F.indptr[held]
     terms, errors = _multiplied(F.data.astype(np.float64), b[F.indices])
-    grid = _grid(np.maximum.reduceat(np.abs(terms), starts), F.shape[0])
-    grid = np.repeat(grid, np.diff(F.indptr)[held])
+    largest = np.maximum.reduceat(np.abs(terms), starts)
+    grid = _grid(largest, most)
+    left_over[held] = np.where(largest > 0, 2 * counts[held] * grid, 0.0)
+    grid = np.repeat(grid, counts[held])
     coarse = (terms + grid) - grid
     left = np.add.reduceat(terms - coarse, starts) + np.add.reduceat(errors, starts)
     sums[held] = np.add.reduceat(coarse, starts) + left
-    return sums
+    return sums, _rounding_of(sums, left_over, most, most)
+
+
+def _rounding_of(sums: Array, left_over: Array, roundings: int, count: int) -> Array:
+    """Bound the rounding of split sums; underflow leaves products up to five least numbers off."""
+    split = UNIT * np.abs(sums) + gamma(roundings + _MORE) * UNIT * left_over
+    return np.asarray(split + 16 * count * _LEAST)
 
 
 def _multiplied(A: Array, B: Array) -> tuple[Array, Array]:

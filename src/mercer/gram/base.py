@@ -95,6 +95,7 @@ class Gram(ABC):
     placed: Any = None
     features: Any = None
     csr: Any = None
+    _row_sizes: Array | None = None
 
     @property
     def at_hand(self) -> Any:
@@ -119,6 +120,17 @@ class Gram(ABC):
     @abstractmethod
     def diag(self) -> Array:
         """Return the diagonal in float64: (n,)."""
+
+    def row_sizes(self) -> Array:
+        """Return the largest |k(x_i, x_j)| of each row, in float64; all entries are read, once."""
+        if self._row_sizes is None:
+            n = self.shape[0]
+            found = np.empty(n)
+            for first in range(0, n, _ROWS_AT_ONCE):
+                part = slice(first, min(first + _ROWS_AT_ONCE, n))
+                found[part] = np.abs(self.rows(part)).max(axis=1)
+            self._row_sizes = found
+        return self._row_sizes
 
     @abstractmethod
     def rows(self, index: Index) -> Array:

@@ -2,8 +2,9 @@
 
 Duality gaps, lengths and distances in feature space rest on v'Kv >= 0. Kernels of the library and
 features have a theorem for it. A matrix or a function of the user's own is looked at: a Cholesky
-factor of K + shift I proves that no eigenvalue is below -shift, but for rounding. What is not
-proven must not be claimed; certificates ask here.
+factor of K + shift I proves that no eigenvalue is below -shift, and what rounding may hide is
+bounded and added (`_by_eigenvectors`, `_by_factor`). What is not proven must not be claimed;
+certificates ask here.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.gram.accurate_products import UNIT, gamma
 from mercer.gram.base import Gram
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.gram.source import DenseGram
@@ -29,6 +31,7 @@ _LOOKED_AT = 1000  # rows of a given matrix, where a glance at some of them has 
 _ROUNDED = 1e-5  # of its largest entry: eigenvalues that rounding to float32 may have made
 _STEPS = 24  # products, to see a negative eigenvalue before anything is factored
 _EPS = float(np.finfo(np.float64).eps)
+_ROWS_AT_ONCE = 256
 # Of the Frobenius norm: what rounding to float32 of the entries, or of the points they were
 # computed from, can take from an eigenvalue. What is below is no kernel in any precision.
 _SINGLE = 4 * float(np.finfo(np.float32).eps)
@@ -41,8 +44,8 @@ class Definiteness:
     Attributes
     ----------
     shift : float
-        K + shift I is positive semidefinite: zero by construction, rounding where K was factored,
-        infinite where nothing is shown.
+        K + shift I is positive semidefinite: zero by construction, with a bound of rounding where
+        K was factored, infinite where nothing is shown.
     seen : float
         A negative number that some eigenvalue of K is not above; zero if none was seen.
     """
@@ -143,22 +146,67 @@ def _factored(base: Gram, sums_to_zero: bool) -> Definiteness:
     if not isfinite(unit):  # NaN and overflow
         return _OPEN
     if len(K) <= _WHOLE:
-        values = np.linalg.eigvalsh(K)
+        values, vectors = np.linalg.eigh(K)
         least, largest = float(values[0]), float(np.abs(values).max())
     else:
         least, largest = _extremes(K.__matmul__, len(K))
-    rounding = len(K) * _EPS * largest
+    rounding = len(K) * _EPS * largest  # an estimate: which shifts are tried, not what is claimed
     limit = max(_SINGLE * float(np.linalg.norm(K)), rounding)
     if least < -limit:
         return Definiteness(inf, unit * least)
+    lost = _lost_in_matrix(K, sums_to_zero)
     if len(K) <= _WHOLE:
-        return Definiteness(unit * (max(-least, 0.0) + rounding))
+        return Definiteness(unit * (_by_eigenvectors(K, values, vectors) + lost))
     for shift in sorted({max(rounding, -4 * least), limit}):
         K.flat[:: len(K) + 1] += shift
+        added = UNIT * (1.0 + 4.0 * sums_to_zero + shift)  # Higham (2.4), of no larger an entry
         if choose_backend().cholesky(K) == 0:
-            return Definiteness(unit * (shift + rounding))
+            return Definiteness(unit * (shift + added + _by_factor(K) + lost))
         K, unit = _matrix(base, sums_to_zero)
     return Definiteness(inf, -unit * limit)
+
+
+def _lost_in_matrix(K: Array, sums_to_zero: bool) -> float:
+    """Bound the norm of what rounding took from K / unit, by Higham (2.4) for each entry.
+
+    Entries are at most 1 before the means are taken off. A mean that is rounded itself does no
+    harm: v'(1 m' + m 1')v is zero for every m where the entries of v add up to zero. Three
+    roundings are of entries of up to 2, 4 and 8.
+    """
+    if sums_to_zero:
+        return 16.0 * UNIT * len(K)
+    return gamma(2) * float(np.linalg.norm(K))
+
+
+def _by_eigenvectors(K: Array, values: Array, vectors: Array) -> float:
+    """Bound how far the least eigenvalue is below zero, from what eigenvectors leave of K.
+
+    With K = V diag(m) V' + R, v'Kv is at least (min(m, 0) |V|^2 - |R|) |v|^2. R and V'V are sums of
+    n products, off by no more than gamma_n of their sizes, Higham (3.5).
+    """
+    n, size = len(K), np.abs(vectors)
+    left = float(np.linalg.norm(K - (vectors * values) @ vectors.T))
+    left += gamma(n + 3) * float(np.linalg.norm((size * np.abs(values)) @ size.T))
+    apart = float(np.linalg.norm(vectors.T @ vectors - np.eye(n)))
+    apart += gamma(n + 3) * float(np.linalg.norm(size.T @ size))
+    return (1.0 + gamma(n * n + 8)) * (max(-float(values[0]), 0.0) * (1.0 + apart) + left)
+
+
+def _by_factor(L: Array) -> float:
+    """Bound how far below zero an eigenvalue can be of a matrix that has the factor L.
+
+    Higham, theorem 10.3: L L' = A + E with |E| <= gamma_(n + 1) |L| |L|', so that the norm of E is
+    at most gamma_(n + 1) times the largest sum of a row of |L| |L|'.
+    """
+    n = len(L)
+    columns, most = np.zeros(n), 0.0
+    parts = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, n, _ROWS_AT_ONCE)]
+    for rows in parts:
+        columns += np.abs(np.tril(L[rows], rows.start)).sum(axis=0)
+    for rows in parts:
+        sums = np.abs(np.tril(L[rows], rows.start)) @ columns
+        most = max(most, float(sums.max(initial=0.0)))
+    return gamma(3 * n + 4) * most
 
 
 def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
@@ -190,6 +238,7 @@ def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
     if sums_to_zero:
         K -= K.mean(axis=0)
         K -= K.mean(axis=1)[:, None]
+        K = (K + K.T) / 2  # the means are rounded
     return K, unit
 
 

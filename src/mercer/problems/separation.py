@@ -8,8 +8,9 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram
+from mercer.gram.accurate_products import gamma
 
-ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the terms of a score, added up
+_MORE = 12  # roundings of a score beside those of its sums: lengths, constants, differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +75,10 @@ class Separation:
         """How many functions there are."""
         return 1 if self.count == 2 else self.count
 
-    def rounding(self, lengths: Array, norm: float, bias: Array) -> Array:
-        """Return what advantages may be off by: rounding of scores that cancel to nothing.
+    def rounding(self, lengths: Array, norm: float, bias: Array, terms: int) -> Array:
+        """Bound what advantages may be off by: rounding of scores that cancel to nothing.
+
+        Higham (3.5): gamma_n of the sizes of the n terms of a score, for each of two scores.
 
         Parameters
         ----------
@@ -85,10 +88,12 @@ class Separation:
             The norm of the longest function, or the sum of |coefficient| |phi(x)| it is made of.
         bias : (k,) array
             The constants.
+        terms : int
+            How many products a score is the sum of at most.
         """
         differences = 1.0 if self.columns == 1 else 2.0
         constant = float(np.abs(bias).max(initial=0.0))
-        return np.asarray(differences * ROUNDING * (lengths * norm + constant))
+        return np.asarray(differences * gamma(terms + _MORE) * (lengths * norm + constant))
 
     def advantages(self, f: Array) -> Array:
         """Return how much the right class is ahead, for scores (n, columns): (n,)."""

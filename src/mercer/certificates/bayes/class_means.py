@@ -13,7 +13,7 @@ from mercer.problems import ClassMeans, Means
 
 _TOL = 1e-9
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
-_LOST = 1e-15  # of k(x, x) before rows were centred: what that leaves is rounding
+_LOST = 1e-15  # of k(x, x) before rows were centred: an estimate of the rounding that leaves
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,8 @@ def _judged(
     np.fill_diagonal(
         size, np.where(values <= floor * _AT_FLOOR, np.maximum(diagonal, 0), size.diagonal())
     )
-    # S is known to rounding of its largest entries, which small variances magnify
+    # S is known to rounding of its largest entries, which small variances magnify: an allowance,
+    # beyond which slopes are judged; the whole slope is stated beside it
     width = 1.0 / np.sqrt(values)
     rounding = 64 * np.finfo(float).eps * max(float(largest), floor) * np.outer(width, width)
     beyond = float(np.maximum(size - rounding, 0.0).max())

@@ -15,7 +15,7 @@ from mercer.problems.blocks.questions import BlockComponents, BlockDirections
 
 _TOL = 1e-6
 _FLOOR = 1e-3  # of the largest eigenvalue: what residuals of smaller ones are measured against
-_ROUNDING = 1e-12  # of the trace: the matrix is a sum of squares, and rounds
+_ROUNDING = 1e-12  # of the trace: an allowance, as the matrix is a sum of squares, and rounds
 
 
 @certify.register

@@ -17,7 +17,9 @@ from mercer.problems.blocks.questions import BlockClusters, BlockPartition
 _TOL = 1e-6
 _EPS = float(np.finfo(np.float64).eps)
 _TINY = float(np.finfo(np.float64).tiny)
-_ROUNDINGS = 64  # of a squared distance: sums over blocks are short, and exact where they are not
+# of a squared distance: sums over blocks are short, and exact where they are not. An allowance, by
+# which equal distances are no moves; no bound for many features
+_ROUNDINGS = 64
 
 
 @certify.register

@@ -98,6 +98,7 @@ def _measure(problem: BalancedPartition, labels: Array) -> BalancedQuantities:
     longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
     least = float(D.min(initial=0.0)) / longest
     D = np.maximum(D, 0.0)
+    # an allowance: 2 gamma_n of the trace, Higham (3.5); gains are stated beyond it
     rounding = (16 + n) * _EPS * float(np.abs(diagonal).sum())
     cost = float(D[np.arange(n), labels].sum())
     gain = cost - _bound(D, _prices(D, labels, sizes), *problem.sizes) - rounding

@@ -163,7 +163,8 @@ def _look(
     if least < 0.0:
         np.maximum(D, 0.0, out=D)
     at = D[here, every]
-    # what may be rounding of sums over a cluster is no gain: each term may leave one
+    # rounding of sums over a cluster is no gain. Beyond an allowance of 2 gamma_n k(x, x) points
+    # count as misplaced: a bound, Higham (3.5), where no row is longer than x is
     rounding = (16 + len(labels)) * _EPS * np.abs(own)
     excess = np.maximum(at - D.min(axis=0) - rounding, 0.0)
     misplaced = int((excess > tol * at + _TRACE * np.abs(own)).sum())

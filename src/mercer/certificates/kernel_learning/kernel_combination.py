@@ -17,7 +17,7 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.margin.box_qp import measure
 from mercer.gram import Definiteness, Gram, definiteness, exact
-from mercer.gram.accurate_products import product_rounding
+from mercer.gram.accurate_products import gamma, product_rounding
 from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.problems.kernel_learning.kernel_combination import (
     KernelCombination,
@@ -94,9 +94,13 @@ def _convexity(problem: KernelCombination, d: Array) -> Definiteness:
 
 
 def _rounding(factors: Array, grams: tuple[Gram, ...], b: Array) -> Array:
-    """Return what the product of the weighted sum of kernels is known to."""
+    """Bound what the product of the weighted sum of kernels is off by: Higham (3.5).
+
+    Each product, and the sum of them: a factor, a weight and an addition for each kernel.
+    """
     used = np.flatnonzero(factors)
-    parts = [factors[m] * product_rounding(grams[m], b) for m in used]
+    more = len(factors) + 3
+    parts = [factors[m] * product_rounding(grams[m], b, more) for m in used]
     return np.asarray(sum(parts, np.zeros(len(b))))
 
 
@@ -115,6 +119,8 @@ def _measured(
         shift = programme.unwrapped.shift
         Kb = d @ own + (0.0 if shift is None else shift * b)
         rounding = on_own_rows(programme, _rounding(d * problem.factors, grams, columns[:, k]))
+        if shift is not None:
+            rounding = rounding + gamma(4) * np.abs(shift * b)
         found = measure(programme, b, dual.intercept, Kb, convex, rounding)
         machines, primal = machines + found.gap, primal + found.primal
         squares += own @ b

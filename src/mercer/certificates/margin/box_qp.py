@@ -34,7 +34,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.gram import Definiteness, definiteness, exact
-from mercer.gram.accurate_products import inner
+from mercer.gram.accurate_products import gamma, inner, transposed_product
+from mercer.points import to_host
 from mercer.problems import BoxQP, Dual
 
 _TOL = 1e-3
@@ -179,11 +180,12 @@ def measure(
     gap = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
+        rounding = _beside(problem, rounding, gamma(3) * np.abs(convex.shift * b))
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
             gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
         gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
-    size = max(abs(dual), abs(dual + gap), problem.rounding(b), np.finfo(float).tiny)
+    size = max(abs(dual), abs(dual + gap), problem.least_objective(b), np.finfo(float).tiny)
     if problem.marginless(b, F):
         gap = np.inf  # what rounding made of nothing is not near an optimum
     slack = _slack(problem, b)
@@ -216,13 +218,19 @@ def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array
 def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array:
     """Return what slopes are known to, given K b and its rounding.
 
-    Beside it, two differences are rounded, and by how much is known: of targets that are all met
-    nothing is lost, and their objective of zero is one. None is counted where no slack is allowed:
-    there an answer is one to rounding (`_rounded`).
+    Beside it, two differences are rounded, and by how much is known (Knuth's exact difference): of
+    targets that are all met nothing is lost, and their objective of zero is one. None is counted
+    where no slack is allowed: there an answer is one to a share of 1e-12 (`_rounded`), so that the
+    gap is one of targets that may be moved by as much.
     """
-    up, down = _hard(problem)
     lost = np.abs(_lost(problem.linear, Kb)) + np.abs(_lost(problem.linear - Kb, offset))
-    return np.where(up | down, 0.0, rounding + lost)
+    return _beside(problem, rounding, lost)
+
+
+def _beside(problem: BoxQP, rounding: Array, more: Array) -> Array:
+    """Add up what slopes are known to, but where no slack is allowed."""
+    up, down = _hard(problem)
+    return np.where(up | down, 0.0, rounding + more)
 
 
 def _lost(first: Any, second: Any) -> Any:
@@ -242,12 +250,17 @@ def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Arra
 
 
 def _lost_in_sums(problem: BoxQP, b: Array, intercept: float | Array) -> float:
-    """Return what sums of b that are right to rounding only, times their multipliers, amount to."""
-    off = [
-        abs(float(b[m].sum()) - total)
-        for m, total in zip(problem.members(), problem.totals, strict=True)
-    ]
-    return float(np.abs(np.atleast_1d(intercept)) @ np.array(off))
+    """Bound what sums of b that are right to rounding only, times their multipliers, amount to.
+
+    The sums are split (`transposed_product`), and what that leaves is counted.
+    """
+    off = []
+    for m, total in zip(problem.members(), problem.totals, strict=True):
+        part = np.asarray(to_host(b[m]), dtype=np.float64)
+        found, rounding = transposed_product(part[:, None], np.ones(len(part)))
+        off.append(abs(float(found[0]) - total) + float(rounding[0]))
+    multipliers = np.abs(np.atleast_1d(intercept))
+    return (1.0 + gamma(len(off) + 2)) * float(multipliers @ np.array(off))
 
 
 def _rounded(problem: BoxQP, Kb: Array, slope: Array) -> Array:
@@ -276,6 +289,9 @@ def _scaled_gap(
     Any w and offset bound it. A slack of delta that the tolerance left is multiplied by C, which
     may be large or infinite; divided by 1 - delta, w and the offset have none, except in rows at
     their bound. Where slack is squared, either none is left or it is as it was.
+
+    Unlike `BoxQP.gap` this is a difference of two objectives, which cancels: what each may be off
+    by is added, |b|'r with r what K b is known to, and what sums of n products lose, Higham (3.5).
     """
     if np.any(problem.epsilons) or problem.totals.any() or (np.abs(problem.linear) != 1).any():
         return np.inf
@@ -284,6 +300,8 @@ def _scaled_gap(
     up = (problem.upper > 0) & (b < problem.upper - near)
     down = (problem.lower < 0) & (b > problem.lower + near)
     squared = inner(b, Kb) - inner(d, b**2)
+    size, most = np.abs(b), np.abs(problem.linear) + np.abs(Kb) + d * np.abs(b)
+    lost = inner(size, rounding) + gamma(len(b) + 6) * inner(size, most)
 
     def bound(rows: Array) -> float:
         """Return the primal objective, scaled so that these rows have no slack, nor by rounding."""
@@ -294,10 +312,11 @@ def _scaled_gap(
         scale = 1.0 / (1.0 - float(max(most)))
         scaled = scale * (Kb - d * b)
         left = _rounded(problem, scaled, problem.linear - scaled - scale * offset)
-        return 0.5 * scale**2 * squared + problem.gap(np.zeros_like(b), left, scale * rounding)
+        norm = 0.5 * scale**2 * (squared + lost)
+        return norm + problem.gap(np.zeros_like(b), left, scale * rounding)
 
     best = min(bound(d == 0), bound(np.ones_like(up)))
-    return max(0.0, best - dual)
+    return max(0.0, best - dual) + lost
 
 
 def _slack(problem: BoxQP, b: Array) -> Any:

@@ -76,7 +76,10 @@ def _(problem: LatentGaussian, value: Plane, tol: float | None = None) -> Certif
 
 
 def _rounding(value: Plane) -> float:
-    """Return what rounding alone can make of the slope: sums of squares, over the noise."""
+    """Estimate what rounding makes of the slope: sums of squares, over the noise.
+
+    An allowance, so that a slope that is zero but for rounding passes; the slope itself is stated.
+    """
     d, q = value.loadings.shape
     widest = float(np.square(value.loadings).sum(axis=1).max(initial=0.0)) + value.noise
     return float(4 * (d + q + 8) * np.finfo(float).eps * widest / value.noise)

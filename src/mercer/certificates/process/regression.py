@@ -146,7 +146,10 @@ def _likelihood_rounding(problem: ProcessRegression, value: ProcessPosterior) ->
 
 
 def likelihood_rounding(condition: float, squares: float) -> float:
-    """Return what rounding may change in the log-likelihood of a row.
+    """Estimate what rounding changes in the log-likelihood of a row: epsilon times condition.
+
+    An allowance for two likelihoods that were found in two ways. A bound would count the rows as
+    well (Higham, theorem 10.3), and would let larger faults pass.
 
     Parameters
     ----------

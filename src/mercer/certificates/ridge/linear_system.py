@@ -1,7 +1,8 @@
 """Is it the solution of the linear system? The residual says which targets it solves exactly.
 
-Sums that round by more than a hundredth of the tolerance are formed anew without rounding, where K
-is held as data (`mercer.gram.accurate_products`).
+Sums that may round by more than a hundredth of the tolerance, by Higham (3.5), are formed anew
+by split sums, where K is held as data (`mercer.gram.accurate_products`). What is less than that is
+not counted, nor what rounding does to entries that a kernel computes.
 
 The equations are those of the smallest penalised error if K is positive semidefinite; of a matrix
 that is not, their solution is a stationary point, and is not certified.
@@ -19,15 +20,19 @@ from mercer.array_types import Array
 from mercer.certificates.base import Certificate, certify
 from mercer.certificates.norms import norms
 from mercer.gram import Definiteness, Gram, definiteness, exact
-from mercer.gram.accurate_products import accurate_product, product_rounding, transposed_product
+from mercer.gram.accurate_products import (
+    accurate_product,
+    gamma,
+    product_rounding,
+    transposed_product,
+)
 from mercer.gram.base import RKHSFunction
 from mercer.points import is_sparse
 from mercer.problems import Coefficients, LinearSystem
 
 _TOL = 1e-6
-_EPS = float(np.finfo(np.float64).eps)
 _ROUGH = 1e-8  # of the right-hand side: rounding of sums that could hide a hundredth of tol
-_SUMS = 16  # roundings of the terms of a sum: what adding them up in any order leaves
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 _ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
 
 
@@ -148,13 +153,14 @@ def _primal(problem: LinearSystem, value: Coefficients) -> _Judged:
     lost, right = np.hsplit(gram.round_trip(weights, beside), 2)
     lengths = np.sqrt(gram.longest())
     terms = s * (np.outer(lengths, norms(weights)) + np.abs(y) + np.abs(value.intercept))
-    rounding = _EPS * np.linalg.norm(lengths) * norms(terms)
+    # values are sums of d products, and what they are pulled by of n, Higham (3.5)
+    rounding = gamma(gram.shape[0] + gram.rank + _MORE) * np.linalg.norm(lengths) * norms(terms)
     F: Any = gram.written
     for t in np.flatnonzero(rounding > _ROUGH * norms(right)) if F is not None else ():
         held = np.append(-weights[:, t], [1.0, -value.intercept[t]])
         columns = _beside(F, y[:, t])
-        pull[:, t] = s[:, 0] * transposed_product(columns.T, held)
-        lost[:, t] = transposed_product(F, pull[:, t])
+        pull[:, t] = s[:, 0] * transposed_product(columns.T, held)[0]
+        lost[:, t] = transposed_product(F, pull[:, t])[0]
     residual = lost - problem.penalties * value.weights
     return _Judged(residual, right, gram.absolute_pull(np.abs(s * y)), pull, s * y)
 
@@ -182,13 +188,15 @@ def _mismatch(problem: LinearSystem, value: Coefficients) -> Array:
     """Compare both forms of an answer: one number for each target.
 
     As functions, by their weights; and by what the equations make of the difference, since a small
-    change of the weights may be a large one of the function. F'a is known to rounding of its terms.
+    change of the weights may be a large one of the function. F'a is known to gamma_n |F|'|a|,
+    Higham (3.5), which is not held against an answer.
     """
     F: Any = problem.gram.factor
     sizes: Any = abs(F)
     s, w = problem.row_weights[:, None], cast(Array, value.weights)
     difference = np.asarray(F.T @ value.coef) - w
-    rounding = _SUMS * _EPS * (sizes.T @ np.abs(value.coef))
+    count = int(np.count_nonzero(np.any(value.coef != 0, axis=1)))
+    rounding = gamma(count + _MORE) * (sizes.T @ np.abs(value.coef))
     shift, most = F @ difference, sizes @ rounding
     level = s[:, 0] @ shift / s.sum() if problem.bias else np.zeros(shift.shape[1])
     # a constant has no place in the equations of the weights: it is one of the bias's

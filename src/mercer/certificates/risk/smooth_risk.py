@@ -16,6 +16,7 @@ from mercer.certificates.base import Certificate, certify
 from mercer.certificates.norms import larger
 from mercer.certificates.risk.unpenalized import unpenalized_gap
 from mercer.gram import Definiteness, definiteness, exact
+from mercer.gram.accurate_products import gamma
 from mercer.gram.base import RKHSFunction
 from mercer.problems import Coefficients
 from mercer.problems.risk.smooth_risk import SmoothRisk
@@ -23,10 +24,9 @@ from mercer.problems.risk.smooth_risk import SmoothRisk
 _TOL = 1e-6
 _BALANCE_STEPS = 100
 _BALANCED = 1e-11  # of the slopes of a function: a hundredth of what is asked
-_EPS = float(np.finfo(np.float64).eps)
 _ENTRIES = 1 << 22  # of features, whose sizes are written out at a time
 _TINY = float(np.finfo(np.float64).tiny)
-_ROUNDINGS = 16  # of the terms of a sum, in the last place: what adding them up in any order leaves
+_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 
 
 @dataclass(frozen=True)
@@ -123,16 +123,20 @@ def _measure(
 
 
 def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float) -> float:
-    """Compare both forms of an answer as functions: coefficients are held to rounding."""
+    """Compare both forms of an answer as functions, beyond what rounding of F'a may be.
+
+    That is gamma_n |F|'|a|, Higham (3.5), which is not held against an answer.
+    """
     assert value.weights is not None
+    known = gamma(int(np.count_nonzero(np.any(value.coef != 0, axis=1))) + _MORE)
     weights = np.asarray(F.T @ value.coef)
     terms = _sizes_of_terms(F, np.abs(value.coef))
-    off = np.maximum(np.abs(weights - value.weights) - _ROUNDINGS * _EPS * terms, 0.0)
+    off = np.maximum(np.abs(weights - value.weights) - known * terms, 0.0)
     found = float(np.linalg.norm(off)) / max(float(np.linalg.norm(value.weights)), _TINY)
     own = problem.risk(problem.beside(np.asarray(F @ weights) + value.intercept))
     own += 0.5 * problem.penalty * float(np.square(weights).sum())
     # as slopes are penalty times coefficients, rounding of F'a moves loss and penalty alike
-    rounding = _ROUNDINGS * _EPS * problem.penalty * float(np.square(terms).sum())
+    rounding = known * problem.penalty * float(np.square(terms).sum())
     found = larger(found, (abs(own - objective) - rounding) / max(abs(objective), _TINY))
     return found if np.isfinite(found) else float("inf")
 

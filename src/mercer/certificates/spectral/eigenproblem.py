@@ -99,7 +99,8 @@ def _measure(problem: Eigenproblem, value: Modes, tol: float) -> EigenQuantities
     residuals = _residuals(gram, V, m)
     diagonal = gram.diag()
     trace = float(diagonal.sum())
-    # the zero matrix of rows that do not vary is not zero to the last bit
+    # the zero matrix of rows that do not vary is not zero to the last bit: residuals are stated
+    # beyond an allowance of a few roundings of its largest entry, which is no bound of theirs
     rounding = _ROUNDING * float(np.abs(diagonal).max(initial=0.0))
     residuals = np.maximum(residuals - rounding, 0.0)
     overlaps = _overlap(V, known)

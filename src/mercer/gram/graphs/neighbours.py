@@ -139,7 +139,8 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
         feature space up to a constant for each row, or a distance of the rows themselves where
         that has the same order and loses no digits.
     rounding : float
-        What two keys may differ by, beyond their own last digits, and still be equal.
+        What two keys may differ by, beyond their own last digits, and still be equal: an allowance
+        of a few roundings of the longest row, which decides ties, and is no bound.
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)

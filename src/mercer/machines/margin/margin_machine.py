@@ -205,13 +205,14 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     def _is_eager(self, problem: BoxQP, dual: Dual) -> bool:
         """Return whether rounding of values nears tol; a gap that is asked for is always judged.
 
+        By an estimate of it, which decides when the answer is judged, and nothing that is claimed.
         Solvers bound gaps by what they hold, which no size of rounding vouches for.
         """
         if self.criterion == "gap":
             return True
         offset = float(np.abs(np.atleast_1d(dual.intercept)).max(initial=0.0))
         asked = float(np.abs(problem.linear).max(initial=0.0)) + offset
-        values = problem.largest_product_rounding(dual.coef)
+        values = problem.largest_term_rounding(dual.coef)
         rounded = _ROUNDED * asked + _UPDATED * values
         return not rounded <= self.tol * problem.least_unit(dual.intercept)
 

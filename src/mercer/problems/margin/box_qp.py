@@ -18,12 +18,18 @@ from mercer.array_types import Array
 from mercer.backends.boxes import multiplier, with_sum
 from mercer.card_rows import LONG, CardArray, CardRows, looked_up
 from mercer.gram import Gram
-from mercer.gram.accurate_products import EPS, accurate_product, inner, product_rounding
+from mercer.gram.accurate_products import (
+    EPS,
+    accurate_product,
+    gamma,
+    inner,
+    product_rounding,
+)
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed.part import PartGram
 from mercer.points import to_host
 
-_EPSILON = 1e-15  # relative rounding of float64, with a little room
+_LEAST_SHARE = 1e-15  # of its largest terms: an objective below that is counted as that
 _NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
 
 
@@ -249,24 +255,31 @@ class BoxQP:
         return self.parting and not -inner(b, F) > self.rounding(b)
 
     def product_rounding(self, b: Array) -> Array:
-        """Return the uncertainty of K b in float64, as that of its largest terms."""
-        held = self.unwrapped
-        of_base = product_rounding(held.base, self._on_base(b))
-        own = of_base if held.index is None else of_base[held.index]
-        return own if self.shift is None else own + EPS * np.abs(self.shift * b)
+        """Bound what each entry of a plain float64 K b is off by: Higham (3.5).
 
-    def largest_product_rounding(self, b: Array) -> float:
-        """Return the largest of `product_rounding`, from the points of this programme alone."""
+        With the shift, and the sum of both, each right to half of the last digit.
+        """
         held = self.unwrapped
-        if held.index is None or self.group is not None or held.shift is not None:
-            return float(self.product_rounding(b).max(initial=0.0))
-        own, used = np.abs(held.base.diag()[held.index]), np.flatnonzero(b)
+        of_base = product_rounding(held.base, self._on_base(b), more=2)  # points add up, b too
+        own = of_base if held.index is None else of_base[held.index]
+        return own if self.shift is None else own + gamma(4) * np.abs(self.shift * b)
+
+    def largest_term_rounding(self, b: Array) -> float:
+        """Return the rounding of the largest term there can be in K b, from this programme alone.
+
+        An estimate, by which it is chosen when an answer is judged; nothing is claimed by it.
+        """
+        held = self.unwrapped
+        own = np.abs(held.base.diag() if held.index is None else held.base.diag()[held.index])
+        largest, used = own.max(initial=0.0), np.flatnonzero(b)
+        own = own[used]
         with np.errstate(over="ignore", invalid="ignore"):
-            total = inner(np.abs(b[used]), np.sqrt(own[used]))
-            return float(EPS * np.sqrt(own.max(initial=0.0)) * total)
+            total = inner(np.abs(b[used]), np.sqrt(own))
+            shifted = 0.0 if self.shift is None else np.abs(self.shift * b).max(initial=0.0)
+            return float(EPS * (np.sqrt(largest) * total + shifted))
 
     def accurate_product(self, b: Array) -> tuple[Array, Array] | None:
-        """Return K b and its uncertainty, by sums that do not round, where K is held as data."""
+        """Return K b and a bound of its rounding, by split sums, where K is held as data."""
         held = self.unwrapped
         found = accurate_product(held.base, self._on_base(b))
         if found is None:
@@ -275,7 +288,8 @@ class BoxQP:
         if self.shift is None:
             return product, rounding
         shifted = self.shift * b
-        return product + shifted, rounding + EPS * np.abs(shifted)
+        whole = product + shifted
+        return whole, rounding + gamma(2) * (np.abs(shifted) + np.abs(whole))
 
     def _on_base(self, b: Array) -> Array:
         """Return coefficients of the points: those above and below a tube are added up."""
@@ -283,13 +297,24 @@ class BoxQP:
         return b if held.index is None else np.bincount(held.index, b, held.base.shape[0])
 
     def rounding(self, b: Array) -> float:
-        """Return the uncertainty of b'Kb in float64; an objective below it is zero as far as known.
+        """Bound what a plain float64 b'Kb is off by, K b being rounded as well.
 
-        By its largest terms, each point counted once: those above and below a tube cancel exactly.
+        By |b|'r with r the bound of K b, and by as much again: the outer sum has no more terms
+        than the inner ones, Higham (3.5).
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            found = inner(np.abs(b), self.product_rounding(b))
+        return 2.0 * (1.0 + gamma(len(b))) * found
+
+    def least_objective(self, b: Array) -> float:
+        """Return what an objective below it counts as: a share of the largest terms of b'Kb.
+
+        A convention, by which gaps of next to nothing are not compared with nothing; no bound.
+        Each point counts once: those above and below a tube cancel exactly.
         """
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         with np.errstate(over="ignore"):
-            return float(_EPSILON * np.square(inner(np.abs(self._on_base(b)), lengths)))
+            return float(_LEAST_SHARE * np.square(inner(np.abs(self._on_base(b)), lengths)))
 
     def gap(self, b: Array, slope: Array, rounding: Array | None = None) -> float:
         """Bound the distance to the optimum: what each variable could gain on its own.

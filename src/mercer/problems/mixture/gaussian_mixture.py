@@ -160,7 +160,10 @@ class GaussianMix(Mixture):
         return max(simplex_fault(parts.shares), float(skew), float(below - 10 * slack))
 
     def rounding(self, parts: GaussianParts) -> float:
-        """Return how much log-densities lose where a covariance is close to singular."""
+        """Estimate what log-densities lose where a covariance is close to singular; no bound.
+
+        An allowance for the fall of the likelihood in a step that should raise it.
+        """
         k, d = parts.means.shape
         values = np.linalg.eigvalsh(self.shape.expanded(parts.covariances, k, d))
         condition = float((values[:, -1] / np.maximum(values[:, 0], 1e-300)).max())

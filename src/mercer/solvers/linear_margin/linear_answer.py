@@ -118,5 +118,8 @@ def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
 
 
 def rounding_of(P: FeatureProgramme, b: Array) -> float:
-    """Return what gradients made of sums of this size are known to."""
+    """Estimate what gradients made of sums of this size are known to: one rounding of all terms.
+
+    It decides what is tried, and when an answer is looked at twice; certificates have their own.
+    """
     return float(np.finfo(float).eps * P.rows.length() ** 2 * np.abs(b).sum())

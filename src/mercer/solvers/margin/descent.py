@@ -214,7 +214,7 @@ class Gap:
     def allowed(self, problem: BoxQP, b: Array, F: Array, tol: float) -> float:
         """Return what the gap may be: `tol` of the objective."""
         objective = 0.5 * float(b @ (problem.linear + F)) - float(problem.epsilons @ np.abs(b))
-        return tol * max(abs(objective), problem.rounding(b))
+        return tol * max(abs(objective), problem.least_objective(b))
 
     def is_known_before(self, problem: BoxQP) -> bool:
         """Return whether what is allowed is known before there is an answer."""

@@ -8,10 +8,11 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends.reference.perceptron import rival_of
-from mercer.problems.separation import ROUNDING
+from mercer.gram.accurate_products import gamma
 from mercer.solvers.online.removal import Oldest, Removal
 
-_ROUNDING = 2 * ROUNDING  # once for these scores, once for those of who judges them
+_TWICE = 2.0  # once for these scores, once for those of who judges them
+_MORE = 12  # roundings of a score beside those of its sum
 
 
 @dataclass(eq=False)
@@ -88,7 +89,8 @@ class Memory:
             scores = row @ self.coef + self.bias
             # each mistake added a row, so that terms of a score are no more than these together
             terms = self.mistakes * (float(lengths[place]) * longest + 1.0)
-            self._see(scores, place, code, _ROUNDING * terms)
+            known = _TWICE * gamma(self.mistakes + _MORE)  # Higham (3.5)
+            self._see(scores, place, code, known * terms)
             self.steps += 1
         return self.mistakes - before
 

@@ -120,7 +120,7 @@ class _InFeatures:
         lengths = np.sqrt(np.abs(problem.gram.diag()))
         norm = float(np.linalg.norm(rules.weights, axis=0).max(initial=0.0))
         scores = np.asarray(self._F @ rules.weights) + rules.bias
-        hidden = 2 * problem.rounding(lengths, norm, rules.bias)
+        hidden = 2 * problem.rounding(lengths, norm, rules.bias, len(rules.weights))
         ties = np.flatnonzero(~(problem.advantages(scores) > hidden))
         for row in ties:
             learn_row(

@@ -20,6 +20,7 @@ from scipy import sparse
 from mercer.array_types import Array, Points
 from mercer.certificates import Certificate
 from mercer.gram import Expansion
+from mercer.gram.accurate_products import gamma
 from mercer.gram.storage.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import feature_map
@@ -30,7 +31,6 @@ from mercer.resources import within_budget
 # Squared, over the squares of what all columns range over: below, the rounding of sums times the
 # column squared is no more than 1e-13 of what the columns do.
 _FAR = 1e3
-_EPS = float(np.finfo(np.float64).eps)
 
 
 def far_origin(kernel: Kernel, X: Points, rows: Array) -> Array | None:
@@ -133,6 +133,9 @@ def counting_rounding(
 ) -> LazyPointsCertificate | LazyDataCertificate | Certificate:
     """Return a certificate, or what makes it, that counts what f loses at rows as given.
 
+    Higham (3.5): gamma_d of the sizes of d products, for w'x and for the constant. That is counted
+    at the origin; what the distance from it adds is that of the rows less the origin.
+
     Parameters
     ----------
     judgement : Certificate, or what makes it
@@ -147,7 +150,8 @@ def counting_rounding(
     if origin is None:
         return judgement
     # w'x, and w'c in the constant: sums of d products, and of two numbers, all of which round
-    lost = (len(origin) + 2) * _EPS * float((np.abs(origin) @ np.abs(expansion.weights)).max())
+    size = float((np.abs(origin) @ np.abs(expansion.weights)).max())
+    lost = 2.0 * gamma(len(origin) + 4) * size
     if lost == 0.0:  # only constant columns were far
         return judgement
     if isinstance(judgement, Certificate):
