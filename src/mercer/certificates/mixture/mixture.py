@@ -6,7 +6,8 @@ never fell on the way. Passes take the exact way, whichever way the solver took.
 
 A step that moves the mean of a part of share p by t standard deviations gains p t^2/2 or more, so
 a gain of `tol` allows for moves of sqrt(2 tol / p), and for no larger ones. How far the next step
-goes is said beside the gain.
+goes is said beside the gain. Where rounding alone changes log-densities by more than `tol`, as with
+covariances that only a tiny floor keeps from being singular, no gain can be shown to be small.
 """
 
 from __future__ import annotations
@@ -78,14 +79,20 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
         int(problem.collapsed(value).sum()),
     )
     rounding = _FALL * max(1.0, abs(here.objective) / problem.total)
+    # a gain that rounding could make or hide says nothing, whichever sign it happens to have
+    hidden = problem.rounding(value)
+    known = hidden <= max(tol, rounding)
     ok = (
-        -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
+        known
+        and -max(rounding, hidden) <= gain <= max(tol, rounding)
         and quantities.largest_fall <= _FALL
     )
     statement = (
         f"mean log-likelihood {quantities.log_likelihood:.6g}; another step adds "
         f"{max(gain, 0.0):.1e}, and moves parameters by {quantities.movement:.1e} of the largest"
     )
+    if not known:
+        statement += f"; rounding may change the gain by {hidden:.1e}, more than the tolerance"
     if quantities.collapsed:
         statement += f"; collapsed parts: {quantities.collapsed}"
     return Certificate(bool(ok), quantities, tol, statement)
