@@ -21,12 +21,11 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates.base import Certificate, certify
-from mercer.problems.mixture.mixture import Mixture
+from mercer.problems.mixture.mixture import FALL, Mixture
 
 _TOL = 1e-5
 # objectives on the way; and numbers of rows in blocks, which are compared where they are
 _NOT_COMPARED = ("likelihoods", "kept")
-_FALL = 1e-9  # relative: what rounding may take from the objective
 _VALID = 1e-9
 
 
@@ -78,20 +77,20 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
         fault,
         int(problem.collapsed(value).sum()),
     )
-    rounding = _FALL * max(1.0, abs(here.objective) / problem.total)
+    rounding = FALL * max(1.0, abs(here.objective) / problem.total)
     # a gain that rounding could make or hide says nothing, whichever sign it happens to have
-    hidden = problem.rounding(value)
-    known = hidden <= max(tol, rounding)
+    known = problem.resolves(value, tol, here.objective)
     ok = (
         known
-        and -max(rounding, hidden) <= gain <= max(tol, rounding)
-        and quantities.largest_fall <= _FALL
+        and -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
+        and quantities.largest_fall <= FALL
     )
     statement = (
         f"mean log-likelihood {quantities.log_likelihood:.6g}; another step adds "
         f"{max(gain, 0.0):.1e}, and moves parameters by {quantities.movement:.1e} of the largest"
     )
     if not known:
+        hidden = problem.rounding(value)
         statement += f"; rounding may change the gain by {hidden:.1e}, more than the tolerance"
     if quantities.collapsed:
         statement += f"; collapsed parts: {quantities.collapsed}"
