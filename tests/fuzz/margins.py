@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mercer.approximation import ApproximateKernel
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.svm import HARDEST
+from mercer.problems.margin.svm import DEAREST
 
 LONG = np.longdouble
 TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none
@@ -71,7 +71,7 @@ def costs(trial):
     """Return what slack costs for each row, or None where the answer says that in other words."""
     C = np.asarray(trial.machine.C * trial.weights, dtype=LONG)
     # so high a price means a hard margin, and gaps are those of the answer scaled to allow no slack
-    if "class_weight" in trial.case.parameters or not C.max() < HARDEST:
+    if "class_weight" in trial.case.parameters or not C.max() < DEAREST:
         return None
     return C
 

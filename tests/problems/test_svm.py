@@ -174,8 +174,8 @@ def test_classes_that_meet_have_no_nu_margin():
 def test_a_weight_beyond_rounding_is_the_largest_finite_one():
     C = np.array([1e15, 1.0])
     problem = svm.svc(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), C)
-    assert problem.upper[0] == 1e12 and problem.lower[1] == -1.0
-    assert svm.svc_l2(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), C).gram.shift[0] == 5e-13
+    assert problem.upper[0] == 1e10 and problem.lower[1] == -1.0
+    assert svm.svc_l2(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), C).gram.shift[0] == 5e-11
     C[0] = np.inf
     problem = svm.svc(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), C)
     assert problem.upper[0] == np.inf

@@ -733,11 +733,7 @@ def test_b3_huge_costs(C):
     hard = SVC(Linear(), C=1e5, tol=1e-6).fit(apart, t)
     np.testing.assert_allclose(machine.coef_, hard.coef_, rtol=1e-2, atol=1e-3)
     mixed = ends(SVC(Linear(), C=C, max_iter=10**6), X, np.arange(40) % 2, 20.0)
-    assert mixed.solution_.status in (
-        Status.INFEASIBLE,
-        Status.ITERATION_LIMIT,
-        Status.INACCURATE,
-    )
+    assert mixed.solution_.status is (Status.SOLVED if np.isfinite(C) else Status.INFEASIBLE)
     assert np.isfinite(mixed.decision_function(XN)).all()
 
 

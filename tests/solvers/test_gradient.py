@@ -157,6 +157,7 @@ def test_least_squares_without_a_penalty(bias):
     assert many.certificate_.ok
 
 
+@pytest.mark.numerics
 def test_logistic_without_a_penalty():
     machine = LogisticRegression(penalty=0).fit(X, y)
     A = np.column_stack([X, np.ones(60)])
@@ -177,6 +178,24 @@ def test_logistic_without_a_penalty():
     weighted = LogisticRegression(penalty=0).fit(X, y, sample_weight=s)
     repeated = LogisticRegression(penalty=0).fit(np.repeat(X, s, axis=0), np.repeat(y, s))
     assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("scale", [1.0, 1e6])
+def test_values_of_the_risk_do_not_stop_newton(scale):
+    """A fit in six ended at its iteration limit: rounding of the risk hid what steps gained."""
+    for seed in range(60):
+        drawn = np.random.default_rng(seed)
+        Z = scale * drawn.standard_normal((60, 3)) + scale
+        signs = np.where(Z[:, 0] / scale - 1 + 0.7 * drawn.standard_normal(60) > 0, 1, -1)
+        machine = LogisticRegression(penalty=0).fit(Z, signs)
+        assert machine.solution_.status is Status.SOLVED
+        assert machine.solution_.iterations <= 15
+        assert machine.certificate_.ok
+        A = np.column_stack([Z, np.ones(60)])
+        f = A @ np.append(machine.coef_[0], machine.intercept_)
+        slopes = -signs / (1 + np.exp(signs * f))
+        assert (np.abs(A.T @ slopes) <= 1e-11 * (np.abs(A).T @ np.abs(slopes))).all()
 
 
 def test_the_certificate_of_no_penalty_refutes():

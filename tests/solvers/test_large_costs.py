@@ -19,6 +19,12 @@ TARGETS = X[:, 0] + 0.3 * rng.standard_normal(60)
 COSTS = [1e6, 1e12, 1e13, 1e300]
 
 
+def nudged(X, seed):
+    """Move every entry by its last bit."""
+    signs = np.random.default_rng(seed).choice([-np.inf, np.inf], X.shape)
+    return np.nextafter(X, signs)
+
+
 def fitted(machine, y, **options):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -42,6 +48,7 @@ def test_overlapping_rows_pay_the_least_slack(C):
     assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize("C", COSTS)
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 @pytest.mark.parametrize(
@@ -53,6 +60,17 @@ def test_no_finite_cost_is_called_infinite(kernel, slack, C):
         assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
         assert machine.solution_.status.ok == machine.certificate_.ok
     assert fitted(SVC(kernel, C=C, slack=slack), SEPARABLE).solution_.status is Status.SOLVED
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("C", [1e10, 1e12, 1e300])
+@pytest.mark.parametrize("y", [OVERLAPPING, SEPARABLE], ids=["overlapping", "separable"])
+def test_last_bits_do_not_decide_the_ending_of_a_dear_slack(y, C):
+    for seed in range(20):
+        machine = SVC(Linear(), C=C).fit(nudged(X, seed), y)
+        assert machine.solution_.status is Status.SOLVED
+        assert machine.certificate_.ok
+        assert machine.certificate_.quantities.violation < 5e-4  # of 1e-3: with room
 
 
 @pytest.mark.parametrize("C", COSTS)

@@ -99,6 +99,7 @@ def test_units_of_the_kernel_do_not_matter(factor):
     compare(systems, answers, y, None, penalties)
 
 
+@pytest.mark.numerics
 @pytest.mark.parametrize(("least", "most"), [(-7, -4), (-9, 0)])
 def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, most):
     X, y = sample(600)
@@ -117,6 +118,30 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
     assert np.mean([answer.met for answer in answers]) > 0.5
     # what residuals of 1e-9 can hide at such penalties
     compare(systems, answers, y, None, penalties, atol=1e-4)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("seed", range(5))
+def test_vectors_stay_orthogonal_whatever_the_last_bits(monkeypatch, seed):
+    """Errors that each vector multiplied made the small matrices of the subspace indefinite."""
+    chains = []
+
+    class Noted(KrylovSubspace):
+        def __init__(self, *given):
+            super().__init__(*given)
+            chains.append(self)
+
+    monkeypatch.setattr(krylov, "KrylovSubspace", Noted)
+    X, y = sample(600)
+    X = np.nextafter(X, np.random.default_rng(seed).choice([-np.inf, np.inf], X.shape))
+    K, penalties = Gaussian(0.7)(X), np.logspace(-7, -4, 25)
+    systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal", 600)]
+    answers = by_subspaces(systems, penalties, Watch())[0]
+    assert all(answer.met.all() for answer in answers)
+    for chain in chains:
+        basis = np.hstack([chain._V[:, : chain.size], chain._Z[:, : chain.width]])
+        assert chain.width > 100
+        np.testing.assert_allclose(basis.T @ basis, np.eye(basis.shape[1]), rtol=0, atol=1e-12)
 
 
 def test_a_kernel_that_is_none_is_not_met():

@@ -6,7 +6,8 @@ never fell on the way. Passes take the exact way, whichever way the solver took.
 
 A step that moves the mean of a part of share p by t standard deviations gains p t^2/2 or more, so
 a gain of `tol` allows for moves of sqrt(2 tol / p), and for no larger ones. How far the next step
-goes is said beside the gain.
+goes is said beside the gain. Where rounding alone changes log-densities by more than `tol`, as with
+covariances that only a tiny floor keeps from being singular, no gain can be shown to be small.
 """
 
 from __future__ import annotations
@@ -20,12 +21,11 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.blas import one_blas_thread
 from mercer.certificates.base import Certificate, certify
-from mercer.problems.mixture.mixture import Mixture
+from mercer.problems.mixture.mixture import FALL, Mixture
 
 _TOL = 1e-5
 # objectives on the way; and numbers of rows in blocks, which are compared where they are
 _NOT_COMPARED = ("likelihoods", "kept")
-_FALL = 1e-9  # relative: what rounding may take from the objective
 _VALID = 1e-9
 
 
@@ -77,15 +77,21 @@ def _(problem: Mixture, value: Any, tol: float | None = None) -> Certificate:
         fault,
         int(problem.collapsed(value).sum()),
     )
-    rounding = _FALL * max(1.0, abs(here.objective) / problem.total)
+    rounding = FALL * max(1.0, abs(here.objective) / problem.total)
+    # a gain that rounding could make or hide says nothing, whichever sign it happens to have
+    known = problem.resolves(value, tol, here.objective)
     ok = (
-        -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
-        and quantities.largest_fall <= _FALL
+        known
+        and -max(rounding, problem.rounding(value)) <= gain <= max(tol, rounding)
+        and quantities.largest_fall <= FALL
     )
     statement = (
         f"mean log-likelihood {quantities.log_likelihood:.6g}; another step adds "
         f"{max(gain, 0.0):.1e}, and moves parameters by {quantities.movement:.1e} of the largest"
     )
+    if not known:
+        hidden = problem.rounding(value)
+        statement += f"; rounding may change the gain by {hidden:.1e}, more than the tolerance"
     if quantities.collapsed:
         statement += f"; collapsed parts: {quantities.collapsed}"
     return Certificate(bool(ok), quantities, tol, statement)

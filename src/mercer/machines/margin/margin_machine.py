@@ -41,7 +41,7 @@ from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
 from mercer.points import take
 from mercer.problems import BoxQP, Dual, Duals, Many, MarginPath
-from mercer.problems.margin.svm import HARDEST
+from mercer.problems.margin.svm import DEAREST
 from mercer.solvers import Each, Gap, Solution, Solver, Violation, solve
 from mercer.solvers.choose import choose
 
@@ -254,7 +254,7 @@ def path_sharing(
         What `Sharing` says of the kernel.
     """
     tube = getattr(machine, "epsilon", 0.0)
-    if not all(is_real(one) and 0 <= one < HARDEST for one in (cost, tube)) or cost == 0:
+    if not all(is_real(one) and 0 <= one < DEAREST for one in (cost, tube)) or cost == 0:
         return None
     total = 0.0 if nu is None else float(cost) * float(nu)
     tol = _SOLVE_BELOW * float(machine.tol)

@@ -77,7 +77,7 @@ class SVC(ClassifierMixin, MarginMachine):
         gamma="scale" does.
     C : float or array of shape (n_samples,), default=1.0
         Weight of the slack, of all rows or of each. Infinity allows none: the hard margin. Above
-        10^12 a finite weight is taken as that: more makes no difference to working precision.
+        10^10 a finite weight is taken as that: float64 has no digits left for more.
     approximation : Approximation, str or None, default="auto"
         Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
         the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past

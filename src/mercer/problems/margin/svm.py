@@ -1,7 +1,7 @@
 """Each support vector machine, written as a `BoxQP`.
 
 `C` is an (n,) array: the weight of the slack of each row, sample weights included. It may be
-infinite (no slack: the hard margin). A finite weight above `costs.HARDEST` is taken as that.
+infinite (no slack: the hard margin). A finite weight above `DEAREST` is taken as that.
 
 The intercept of an answer is the multiplier of each equality. With one group it is the constant
 of the decision function; the nu forms have two, and a function here that turns them into what a
@@ -411,21 +411,27 @@ def _two_sided(gram: Gram, signs: Array, C: Array) -> BoxQP:
 # --- what slack may cost at most, and what targets are measured in -------------------------------
 #
 # A coefficient of the size of `HARDEST`, where max k(x, x) is not small, belongs to a margin so
-# thin, below 10^-6 of the longest feature vector, that rounding of the kernel hides it. So a finite
-# weight above it is taken as it: more would change the answer by less than rounding. With an
+# thin, below 10^-6 of the longest feature vector, that rounding of the kernel hides it. With an
 # infinite weight solvers stop there, and say that the data cannot be separated.
+#
+# A finite weight above `DEAREST` is taken as it. A coefficient next to a weight of C is a multiple
+# of u C, u = 2^-53, so f is a multiple of u C k(x, x): at C = 10^12 that is 10^-4 k(x, x), and
+# rounding decides whether a violation is below the tolerance of 10^-3; at 10^10 two more digits are
+# left. The answer is another one only where a margin is thinner than 10^-5 of the longest feature
+# vector; where slack is paid, its sum is within |w|^2 / (2 C) of the least.
 
 HARDEST = 1e12
+DEAREST = 1e10
 
 
 def bounded(gram: Gram, C: Array) -> Array:
-    """Return the weights, the finite ones at most `HARDEST`."""
+    """Return the weights, the finite ones at most `DEAREST`."""
     C = np.asarray(C, dtype=np.float64)
-    if not C.max(initial=0.0) >= HARDEST:
+    if not C.max(initial=0.0) >= DEAREST:
         return C
     # in units of the kernel: with data on a small scale a large C may be meant as it is
     with np.errstate(over="ignore", divide="ignore"):
-        most = HARDEST * np.maximum(1.0, 1.0 / np.abs(gram.diag().max(initial=0.0)))
+        most = DEAREST * np.maximum(1.0, 1.0 / np.abs(gram.diag().max(initial=0.0)))
     return np.where(np.isinf(C), np.inf, np.minimum(C, most))
 
 

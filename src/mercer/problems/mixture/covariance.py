@@ -237,9 +237,10 @@ class Full(CovarianceStructure):
         return self.lifted(found - shift[:, :, None] * shift[:, None, :], floor)
 
     def at_floor(self, covariances: Array, floor: float, k: int, d: int) -> Array:
-        """Count."""
+        """Count; eigenvalues are known to within rounding of the largest of their matrix."""
         values = np.linalg.eigvalsh(covariances)
-        at_floor = (values <= floor * (1 + 1e-6)).sum(axis=-1)
+        known = 10 * d * np.finfo(float).eps * values[..., -1:]
+        at_floor = (values <= floor * (1 + 1e-6) + known).sum(axis=-1)
         return np.asarray(np.broadcast_to(at_floor, (k,)))
 
     def lifted(self, covariances: Array, floor: float) -> Array:

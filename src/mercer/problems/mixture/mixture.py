@@ -81,6 +81,14 @@ class Mixture(ABC):
         """Return how much of the mean log-likelihood of the rows rounding may take away."""
         return 0.0
 
+    def resolves(self, parts: Any, tol: float, objective: float) -> bool:
+        """Return whether a gain of `tol` per row is seen through rounding.
+
+        Rounding of the sum over rows, 1e-9 of it at most, is never asked to be less.
+        """
+        mean = abs(objective) / self.total
+        return self.rounding(parts) <= max(tol, FALL * max(1.0, mean))
+
     @property
     def total(self) -> float:
         """Return the number of rows, each as often as it counts."""
@@ -99,6 +107,9 @@ def softened(scores: Array) -> Array:
     scores /= mass
     return np.asarray(top + np.log(mass))
 
+
+FALL = 1e-9
+"""Of the objective: what rounding of its sum may take from it."""
 
 EMPTY = 1e-12
 """Share of all rows below which a part has nothing to learn from."""

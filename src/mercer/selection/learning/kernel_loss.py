@@ -16,7 +16,7 @@ from mercer.machines.base.targets import DistinctRows, check_class_weight, class
 from mercer.machines.margin.boxes import HingeBox, SquaredHingeBox
 from mercer.machines.margin.multiclass import Programmes, ends_of, scheme_of
 from mercer.problems import BoxQP, Many
-from mercer.problems.margin.svm import HARDEST
+from mercer.problems.margin.svm import DEAREST
 from mercer.selection.learning.labelled import Labelled
 from mercer.selection.learning.parameters import check_flag, checked, one_of
 
@@ -61,7 +61,7 @@ class Hinge(KernelLoss):
     def refusal(self, largest: float, weights: Array) -> str | None:
         """Refuse hard margins: where slack is forbidden no gap can be computed."""
         most = self.C * float(weights.max())
-        if min(most, most * largest) < HARDEST:
+        if min(most, most * largest) < DEAREST:
             return None
         return (
             f"C={self.C!r} forbids all slack where k(x, x) is {largest:.1e}; use a C that is "

@@ -56,7 +56,13 @@ class EM(Solver):
                 em_run.on(self.max_iter)
         value = replace(em_run.parts, likelihoods=np.array(em_run.objectives))
         status = em_run.status if em_run.status is Status.SOLVED else watch.stopped or em_run.status
+        if status is Status.SOLVED and not self._is_flat_for_sure(problem, em_run):
+            status = Status.INACCURATE
         return report(self, value, status, em_run.passes, watch)
+
+    def _is_flat_for_sure(self, problem: Mixture, em_run: _EMRun) -> bool:
+        """Return whether the last gain was seen, to twice the tolerance, as certificates ask."""
+        return problem.resolves(em_run.parts, 2.0 * self.tol, em_run.objectives[-1])
 
     def _best(self, problem: Mixture, watch: Watch) -> _EMRun:
         rng, walks = np.random.RandomState(self.random_state), list[_EMRun]()

@@ -54,9 +54,10 @@ class UnpenalizedNewton(Solver):
         what = f"{n} rows of {d} features, three times"
         require_memory(3 * 8 * n * (d + 1), what, "Use penalty > 0.")
         F = augmented(problem)
-        w, value = np.zeros((F.shape[1], problem.columns)), np.inf
-        status, done, left = Status.ITERATION_LIMIT, 0, np.inf
+        w = before = np.zeros((F.shape[1], problem.columns))
+        status, done, left, level = Status.ITERATION_LIMIT, 0, np.inf, False
         for done in range(self.max_iter + 1):
+            last = left
             f = F @ w
             value, slopes = problem.both(f)
             reach = np.abs(F).T @ np.abs(slopes)
@@ -65,11 +66,16 @@ class UnpenalizedNewton(Solver):
             if left <= self.tol or watch.tick(done, left):
                 status = Status.SOLVED if left <= self.tol else watch.stopped or Status.STOPPED
                 break
-            ahead = _step(problem, F, w, value, slopes)
+            stalled = level and left > 0.5 * last
+            if stalled and last < left:
+                w, left = before, last
+            ahead = None
+            if not stalled:
+                ahead, level = _step(problem, F, w, value, slopes)
             if ahead is None:
                 status = Status.SOLVED if left <= _CLOSE else Status.INACCURATE
                 break
-            w = ahead
+            w, before = ahead, w
         return report(self, held(problem, F, w), status, done, watch)
 
 
@@ -87,8 +93,15 @@ def held(problem: SmoothRisk, F: Array, w: Array) -> Coefficients:
     return Coefficients(np.asarray(coef), np.asarray(bias), w[:d])
 
 
-def _step(problem: SmoothRisk, F: Array, w: Array, value: float, slopes: Array) -> Array | None:
-    """Return Newton's step by weighted least squares, halved until it pays."""
+def _step(
+    problem: SmoothRisk, F: Array, w: Array, value: float, slopes: Array
+) -> tuple[Array | None, bool]:
+    """Return Newton's step, halved until it pays, and whether it promises less than rounding.
+
+    Near the minimum a step gains the square of its length, which values of the risk cannot resolve
+    long before gradients are exact. So a step need not pay more than rounding may hide; where none
+    promises more, the caller asks whether the gradient still falls.
+    """
     bend = problem.loss.curvature(F @ w, problem.codes).times(np.ones_like(slopes))
     curved = problem.weights[:, None] * np.maximum(bend, 1e-300)
     step = np.zeros_like(w)
@@ -98,8 +111,21 @@ def _step(problem: SmoothRisk, F: Array, w: Array, value: float, slopes: Array) 
             0
         ]
     promised, t = float((slopes * (F @ step)).sum()), 1.0
+    hidden = 2 * _rounding(F, w, value, slopes)  # of both values
     while t > _SHORTEST and promised < 0:
-        if problem.risk(F @ (w + t * step)) <= value + 1e-4 * t * promised:
-            return np.asarray(w + t * step)
+        if problem.risk(F @ (w + t * step)) <= value + 1e-4 * t * promised + hidden:
+            return np.asarray(w + t * step), -promised <= 2 * hidden  # half of it is gained
         t *= 0.5
-    return None
+    return None, True
+
+
+def _rounding(F: Array, w: Array, value: float, slopes: Array) -> float:
+    """Bound the rounding error of the risk, to first order and in any order of summation.
+
+    The values F w are off by (d + 1) u |F| |w| at most (Higham, Accuracy and Stability, 3.1), which
+    moves the risk by its slopes; a sum of n losses, none negative and each off by a few u, by
+    (n + 8) u of itself. Twice u is `eps`.
+    """
+    n, d = F.shape
+    moved = float((np.abs(slopes) * (np.abs(F) @ np.abs(w))).sum())
+    return float(np.finfo(float).eps * ((n + 8) * abs(value) + (d + 1) * moved))

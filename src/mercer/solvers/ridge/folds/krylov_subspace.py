@@ -22,7 +22,7 @@ from mercer.solvers.ridge.folds.system import FoldSystem
 
 _TINY = float(np.finfo(np.float64).tiny)
 _NEW = 1e-6  # of a vector's length: less than that beside the subspace is rounding
-_PURE = 1e-3  # the same: with more than that, a vector is orthogonal to it at once
+_PURE = 0.5  # the same: with more than that, a vector is orthogonal to it at once
 
 
 class KrylovSubspace:
@@ -75,10 +75,16 @@ class KrylovSubspace:
             self.left = self.left * np.abs(beta / self._pivot)
 
     def fresh(self, W: Array) -> Array:
-        """Return an orthonormal basis of what vectors have beside the subspace."""
+        """Return an orthonormal basis of what vectors have beside the subspace.
+
+        Taking the subspace off a vector leaves along it what rounding leaves, over the part of the
+        vector that is new. Those errors would multiply from one call to the next, so the subspace
+        is taken off twice where less than half is new (Kahan and Parlett: twice is enough); and
+        again where a vector is dropped, since the others were made orthogonal to its rounding.
+        """
         V, Z = self._V[:, : self.size], self._Z[:, : self.width]
         W = W[:, : self._Z.shape[1] - self.width]
-        for _ in range(2):
+        for _ in range(2 + W.shape[1]):
             W = np.array(W / np.maximum(np.linalg.norm(W, axis=0), _TINY), order="F")
             for j in range(W.shape[1]):  # products with two or three vectors at once are slower
                 W[:, j] -= V @ (V.T @ W[:, j])
