@@ -186,7 +186,7 @@ def measure(
             gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
         gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
     size = max(abs(dual), abs(dual + gap), problem.least_objective(b), np.finfo(float).tiny)
-    if problem.marginless(b, F):
+    if problem.margin_is_hidden(b, F):
         gap = np.inf  # what rounding made of nothing is not near an optimum
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
@@ -345,7 +345,7 @@ def _conditions(
 ) -> tuple[float, float, float, float, float]:
     """Return the largest violation of pairs and of each zone, and the error of the offset."""
     finite = bool(np.isfinite(F).all() and np.isfinite(offset).all())
-    if not finite or problem.marginless(b, F):
+    if not finite or problem.margin_is_hidden(b, F):
         return np.inf, np.inf, np.inf, np.inf, np.inf
     unit = problem.unit(b, F)
     rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)

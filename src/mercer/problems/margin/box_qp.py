@@ -251,7 +251,11 @@ class BoxQP:
         return self.scale is None and self.group is not None
 
     def marginless(self, b: Array, F: Array) -> bool:
-        """Return whether b'Kb, which a margin between classes makes positive, is but rounding."""
+        """Return whether b'Kb, which a margin between classes makes positive, counts as zero."""
+        return self.parting and not -inner(b, F) > self.least_objective(b)
+
+    def margin_is_hidden(self, b: Array, F: Array) -> bool:
+        """Return whether rounding alone could make b'Kb as large: then no margin is certified."""
         return self.parting and not -inner(b, F) > self.rounding(b)
 
     def product_rounding(self, b: Array) -> Array:

@@ -113,8 +113,11 @@ def meets(
 
 def fallen_short(status: Status, problem: BoxQP, b: Array, F: Array) -> Status:
     """Return the ending, with the reason where an answer is good for nothing: no margin."""
-    ended = status in (Status.SOLVED, Status.INACCURATE)
-    return Status.NO_MARGIN if ended and problem.marginless(b, F) else status
+    if status not in (Status.SOLVED, Status.INACCURATE):
+        return status
+    if problem.marginless(b, F):
+        return Status.NO_MARGIN
+    return Status.INACCURATE if problem.margin_is_hidden(b, F) else status
 
 
 def rounding_of(P: FeatureProgramme, b: Array) -> float:

@@ -53,6 +53,8 @@ def converge(
             ends.append(Status.SOLVED)
         if ends[-1].ok and part.problem.marginless(part.b, part.F):
             ends[-1] = Status.NO_MARGIN
+        elif ends[-1].ok and part.problem.margin_is_hidden(part.b, part.F):
+            ends[-1] = Status.INACCURATE
     return ends
 
 

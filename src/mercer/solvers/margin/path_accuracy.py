@@ -109,7 +109,7 @@ def allowed(part: BoxState, tol: float) -> float:
     """Return what the violation of a programme may be: zero where its classes are not apart."""
     if not np.isfinite(part.violation):
         return tol
-    if part.problem.marginless(part.b, part.F):
+    if part.problem.margin_is_hidden(part.b, part.F):
         return 0.0
     return tol * min(1.0, part.problem.unit(part.b, part.F))
 

@@ -170,7 +170,7 @@ def _values(
 
 
 def _dates(attribute: Attribute, values: Array, records: Records, source: str) -> Array:
-    found = np.full(len(values), np.datetime64("NaT"), dtype=DATES)
+    found = np.full(len(values), np.datetime64("NaT", "us"), dtype=DATES)
     for row, entry in enumerate(values.tolist()):
         if entry is None:
             continue
