@@ -50,7 +50,7 @@ from benchmarks.card import (  # noqa: E402
 )
 from benchmarks.card.setting import CARD, SMALL, say  # noqa: E402
 from mercer.backends import available_backends  # noqa: E402
-from mercer.backends.torch.fusing.fused import is_available  # noqa: E402
+from mercer.backends.torch.triton.fused import is_available  # noqa: E402
 
 PATIENCE = 20.0 if SMALL else 1.0  # times the seconds of a row
 LEAST = 5.0  # seconds that a row is started with
@@ -160,7 +160,7 @@ def prepare() -> None:
     for name in MACHINES.split():
         getattr(mercer, name)
     if is_available():
-        importlib.import_module("mercer.backends.torch.fusing.launch")
+        importlib.import_module("mercer.backends.torch.triton.launch")
 
 
 def table(path: Path) -> None:

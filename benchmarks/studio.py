@@ -17,12 +17,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests" / "studio")
 from live import Page, studio
 
 from mercer import SVC
-from mercer.studio.catalog.presets import PRESETS
-from mercer.studio.drawing.fitted import Fitted, Grid
-from mercer.studio.drawing.surfaces import margin
+from mercer.studio.drawing import Fitted, PlaneGrid, margin
 from mercer.studio.limits import StudioLimits
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import read_scene
+from mercer.studio.presets import PRESETS
+from mercer.studio.scenes import read_scene, rows_of
 
 SIZES = (100, 500, 1000, 2000)
 TRIPS = 40
@@ -52,7 +50,7 @@ def surface_seconds(n, repeats=10):
     scene = read_scene(scene_of(n), StudioLimits())
     rows = rows_of(scene, lambda name: None, StudioLimits())
     machine = SVC("gaussian(0.5)", C=10.0).fit(rows.X, rows.y)
-    fitted, points = Fitted(machine, rows), Grid(rows.bounds, SIDE, SIDE).points()
+    fitted, points = Fitted(machine, rows), PlaneGrid(rows.bounds, SIDE, SIDE).points()
     found = []
     for _ in range(repeats):
         begun = time.process_time()

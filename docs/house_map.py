@@ -32,31 +32,28 @@ PURPOSE = {
     "plots": "pictures, in scikit-learn's manner",
     "files": "models as files that run no code; LIBSVM's files, ONNX",
     "fitting": "from a table to a model: prepare, choose, tune, calibrate",
-    "card_rows": "rows that lie on a card, in the words of NumPy",
     "compat": "scikit-learn's names and signatures",
     "testing": "checks for kernels, Grams, solvers and backends of one's own",
     "selection": "which parameters, which kernel",
     "theory": "bounds, with their assumptions",
     "reinforcement": "action values from transitions, and two worlds",
-    "machines": "the estimators: validate, write the problem, keep the answer",
-    "streaming": "fits to rows in blocks, by sums over them; answers that stream",
-    "certificates": "is it right? from problem and answer alone",
-    "solvers": "how a problem is answered: one algorithm per file",
-    "problems": "what is asked: frozen values",
+    "machines": "families of methods: problem, solvers, certificate, estimators, blocks",
+    "solvers": "what solvers of several families share; eigenpairs",
     "approximation": "features in place of a kernel: landmarks, frequencies, sketches",
     "gram": "how K is held, and when",
     "kernels": "what similarity is: expressions",
     "backends": "where arithmetic runs: NumPy, C++",
-    "blocks": "rows in blocks: arrays, mapped arrays, files, functions",
-    "distributed": "rows in blocks on a cluster: Dask",
+    "rows": "what X is: arrays, sparse, on a device, in blocks, on a cluster",
     "data": "tables: readers, kinds of columns, checks, preparation",
     "expression": "formulas over pairwise statistics, as data",
     "resources": "what a call may use: settings, memory, threads",
 }
 
 
-# rooms that hand work over to one above them, when it is asked for, in one place
-HANDED_OVER = {("machines", "streaming"), ("blocks", "distributed")}
+# doors of other rooms, without files of their own
+DOORS = {"blocks", "certificates", "distributed", "problems", "streaming"}
+# the door of solvers names all of them; tables ask what an array is
+HANDED_OVER = {("solvers", "machines"), ("data", "rows")}
 
 
 def room_of(file: Path) -> str:

@@ -31,8 +31,8 @@ from mercer.backends import choose_backend
 from mercer.command import main as command
 from mercer.gram import CenteredGram, Need, make_gram
 from mercer.kernels import Gaussian, Kernel
+from mercer.machines.svm import problem as svm_problems
 from mercer.problems import Dual, Eigenproblem
-from mercer.problems.margin import svm as svm_problems
 from mercer.solvers import solve
 
 HERE = Path(__file__).resolve().parent

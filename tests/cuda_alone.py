@@ -6,9 +6,8 @@ from functools import cache
 
 import torch
 
-from mercer.backends.torch.boxes import rounds
-from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text
-from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text
+from mercer.backends.torch.svm import rounds
+from mercer.backends.torch.svm.cuda import FOLLOW, SOLVE, follow_text, solve_text
 
 # what CUDA means with one thread: nobody to wait for, and nobody to hear from
 SHIM = r"""

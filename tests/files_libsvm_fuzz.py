@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from mercer.files.libsvm import LibsvmFormatError
-from mercer.files.libsvm.read_model import parse_model
+from mercer.files.libsvm.model import parse_model
 
 GOLDEN = sorted((Path(__file__).parent / "files" / "libsvm" / "golden").glob("*.model"))
 WORDS = [

@@ -13,7 +13,7 @@ from scipy import sparse
 from mercer import _native, deadline
 
 ROWS, FEATURES, CLUSTERS = 60, 20, 3
-EXPONENTIAL = 5  # codes of operations, as in backends/lowering/lower.py
+EXPONENTIAL = 5  # codes of operations, as in backends/lowering.py
 EXTERNAL = 13
 ROW_SUM = 12
 SUM = 2

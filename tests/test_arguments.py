@@ -8,9 +8,9 @@ import pytest
 import mercer
 import mercer.gram
 from mercer import kernels
-from mercer.machines.base.other_names import OTHER_NAMES
+from mercer.machines.base.machine import OTHER_NAMES
+from mercer.machines.svm import problem as svm
 from mercer.problems import Eigenproblem, PathSetting
-from mercer.problems.margin import svm
 from mercer.selection import MultipleKernel, Tuned
 
 MACHINES = {

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer import KernelRidge
-from mercer.foreign_arrays import device_name, in_kind, is_foreign, on_host
+from mercer.rows.foreign import device_name, in_kind, is_foreign, on_host
 
 rng = np.random.default_rng(0)
 X, y = rng.standard_normal((30, 3)), rng.standard_normal(30)

@@ -6,7 +6,7 @@ import pytest
 import mercer
 from mercer import SVC
 from mercer.kernels import Gaussian
-from mercer.progress import Lines, is_shown, seconds_left, show, shown
+from mercer.progress import ProgressLines, is_shown, seconds_left, show, shown
 from mercer.selection import tune
 
 RNG = np.random.default_rng(0)
@@ -57,7 +57,7 @@ def test_an_error_ends_the_display(at_once):
 
 
 def test_lines_are_rare(capsys):
-    lines = Lines("work")
+    lines = ProgressLines("work")
     for _ in range(1000):
         lines.show("going on", None)
     assert capsys.readouterr().err == ""

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer import config
-from mercer.row_chunks import chunked, gathered
+from mercer.rows.chunks import chunked, gathered
 
 ROWS = 100_001
 CHUNKS = 16
@@ -26,7 +26,7 @@ def test_results_are_in_order(threads):
 def test_an_error_in_any_thread_ends_the_work(monkeypatch, kind):
     """Chunks that no one has begun are not begun, whoever meets the error."""
     # whatever the machine has, or OMP_NUM_THREADS says
-    monkeypatch.setattr("mercer.row_chunks.thread_limit", lambda: 2)
+    monkeypatch.setattr("mercer.rows.chunks.thread_limit", lambda: 2)
     caller, begun, failed = threading.get_ident(), [], threading.Event()
 
     def work(rows):

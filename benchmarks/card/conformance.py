@@ -6,8 +6,7 @@ from typing import Any
 import mercer
 from benchmarks.card.setting import WHERE, say
 from mercer.backends import choose_backend
-from mercer.testing.backend import backend_checks
-from mercer.testing.judge import Judge
+from mercer.testing.backend import Judge, backend_checks
 
 WORKERS = 8
 _NAMED = 80  # letters of a check: formulas are long

@@ -9,8 +9,8 @@ from benchmarks.card.setting import CARD, SMALL, milliseconds, normal, show, siz
 from mercer.backends.torch.landmarks import StoredRows
 from mercer.backends.torch.neighbours import neighbours as search
 from mercer.backends.torch.pairs import TorchPairs
-from mercer.card_rows import CardRows
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
+from mercer.rows.device_arrays import CardRows
 
 
 def product(

@@ -19,8 +19,8 @@ from benchmarks.card.setting import (
     show,
 )
 from mercer.approximation import Nystrom
-from mercer.backends.boxes import Box, BoxPath, PathStep
-from mercer.backends.torch.device_matrix import DeviceMatrix
+from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.torch.matrices import DeviceMatrix
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Exp, SqDist
 from mercer.kernels import Gaussian

@@ -8,13 +8,13 @@ import numpy as np
 import torch
 
 from benchmarks.card.setting import CARD, SMALL, WHERE, say
-from mercer.backends.boxes import Box
-from mercer.backends.torch.boxes.descents import can_descend
-from mercer.backends.torch.device_matrix import DeviceMatrix
-from mercer.backends.torch.fusing import launch
-from mercer.backends.torch.fusing.nearest.candidates import Candidates
-from mercer.backends.torch.fusing.round_trips import round_trip
+from mercer.backends.contract import Box
+from mercer.backends.torch.matrices import DeviceMatrix
 from mercer.backends.torch.pairs import TorchPairs
+from mercer.backends.torch.svm.descents import can_descend
+from mercer.backends.torch.triton import launch
+from mercer.backends.torch.triton.nearest import Candidates
+from mercer.backends.torch.triton.special import round_trip
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
 
 ROWS, COLUMNS = (90, 200) if SMALL else (700, 2100)  # more than a tile, no multiple of one

@@ -17,11 +17,10 @@ import numpy as np  # noqa: E402
 import torch  # noqa: E402
 
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import launch, reductions  # noqa: E402
-from mercer.backends.torch.fusing.launch import Tile  # noqa: E402
-from mercer.backends.torch.fusing.reductions import Reduction  # noqa: E402
-from mercer.backends.torch.fusing.tiling import Way  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.triton import launch, source  # noqa: E402
+from mercer.backends.torch.triton.launch import Tile  # noqa: E402
+from mercer.backends.torch.triton.source import LeafLayout, TileReduction  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
 CARD = Device("cuda:0")
@@ -83,8 +82,8 @@ def works() -> Iterator[tuple]:
     yield "L1", Exp(-1e-3 * AbsDist()), wide, wide, 1
     for k in (16, 64):
         for name, lines in MULTIPLIED.items():
-            before, _, after = reductions._REDUCTIONS[Reduction.MATRIX]
-            reductions._REDUCTIONS[Reduction.MATRIX] = (before, lines, after)
+            before, _, after = source._REDUCTIONS[TileReduction.MATRIX]
+            source._REDUCTIONS[TileReduction.MATRIX] = (before, lines, after)
             yield f"{k} columns, {name}", gaussian, X, Y, k
 
 
@@ -97,7 +96,7 @@ def main() -> None:
         best = None
         tiles = TILES if k == 1 else [t for t in TILES if t.stages == 2]
         for tile in BY_FEATURES if name == "L1" else tiles:
-            launch._TILES, launch._SHALLOW = dict.fromkeys(Way, (tile,)), 0
+            launch._TILES, launch._SHALLOW = dict.fromkeys(LeafLayout, (tile,)), 0
             try:
                 time = milliseconds(lambda: pairs.product(V, 1 << 24))  # noqa: B023
                 off = float((pairs.product(V, 0)[:512] - wanted).norm() / wanted.norm())

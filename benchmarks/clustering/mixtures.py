@@ -23,7 +23,7 @@ from benchmarks.datasets import FOLDER
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import GaussianMixture, MultinomialMixture
 from mercer.machines.base.targets import distinct_rows
-from mercer.machines.density.gaussian_mixture import SHAPES
+from mercer.machines.mixture.gaussian_mixture import SHAPES
 from mercer.problems import GaussianMix
 
 BATCH = 512  # documents, for online learning

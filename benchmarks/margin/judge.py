@@ -10,10 +10,10 @@ import numpy as np
 
 from mercer import certify
 from mercer.gram import PartGram, Source
-from mercer.gram.source import LazyGram
+from mercer.gram.evaluated import LazyGram
 from mercer.kernels import Gaussian
+from mercer.machines.svm import problem as svm
 from mercer.problems import Dual, Duals, Many
-from mercer.problems.margin import svm
 
 
 def judge_svc(X: Any, y: Any, scale: float, C: float) -> Callable[[Any], str]:

@@ -12,8 +12,8 @@ from sklearn.svm import LinearSVC
 
 from benchmarks.harness import Case, Row, run
 from mercer.gram import FactoredGram
+from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP
-from mercer.problems.margin import svm
 from mercer.solvers import solve
 
 NOTE = """\

@@ -14,7 +14,7 @@ from sklearn.preprocessing import Normalizer
 from benchmarks.harness import Case, Row, run
 from mercer import SVC
 from mercer.kernels import Spectrum
-from mercer.kernels.kgram_counts import forget_kgrams
+from mercer.kernels.sequences import forget_kgrams
 
 K = 4
 COST = 10.0

@@ -75,14 +75,14 @@ def shortest(work: Any) -> float:
 
 def moments(blocks: Any, features: Any) -> None:
     """Add up products: a result of the size of the features squared."""
-    from mercer.streaming.sums import block_moments
+    from mercer.machines.blocks.features import block_moments
 
     blocks.total(block_moments, features, True, True)
 
 
 def residual(blocks: Any, features: Any) -> None:
     """Add up residuals: a result of the size of the features."""
-    from mercer.certificates.blocks.ridge import residual_sums
+    from mercer.machines.ridge.blocks import residual_sums
 
     m = features.dimension
     none, zero = np.zeros((m, 1)), np.zeros(1)

@@ -13,7 +13,7 @@ from collections import deque
 from dataclasses import dataclass
 from math import ceil, log
 
-FAN_IN = 8  # of `mercer.distributed.dask_blocks`
+FAN_IN = 8  # of `mercer.rows.dask.blocks`
 
 
 @dataclass(frozen=True)

@@ -22,7 +22,7 @@ import numpy as np
 from benchmarks import datasets
 from mercer import SVC, SVR
 from mercer.kernels import Gaussian
-from mercer.solvers.margin import divide, set_engine
+from mercer.machines.svm import subset_descent
 
 ALWAYS, NEVER = -np.inf, np.inf
 TURNS = 2
@@ -78,8 +78,8 @@ SETS: dict[str, list[tuple[Callable[[], tuple[Any, Any]], list[float]]]] = {
 @contextmanager
 def least(used: float, between: float, seen: dict[str, float]) -> Iterator[None]:
     """Put other shares in the place of those that the rule asks for, and note what it saw."""
-    kept = set_engine.LEAST_USED, divide.LEAST_BETWEEN, set_engine.share_in_use
-    share = divide._share_between
+    kept = subset_descent.LEAST_USED, subset_descent.LEAST_BETWEEN, subset_descent.share_in_use
+    share = subset_descent._share_between
 
     def noted_share(*given: Any) -> float:
         return seen.setdefault("between", share(*given))
@@ -87,13 +87,13 @@ def least(used: float, between: float, seen: dict[str, float]) -> Iterator[None]
     def noted_use(*given: Any) -> float:
         return seen.setdefault("used", kept[2](*given))
 
-    set_engine.LEAST_USED, divide.LEAST_BETWEEN = used, between
-    set_engine.share_in_use, divide._share_between = noted_use, noted_share
+    subset_descent.LEAST_USED, subset_descent.LEAST_BETWEEN = used, between
+    subset_descent.share_in_use, subset_descent._share_between = noted_use, noted_share
     try:
         yield
     finally:
-        set_engine.LEAST_USED, divide.LEAST_BETWEEN, set_engine.share_in_use = kept
-        divide._share_between = share
+        subset_descent.LEAST_USED, subset_descent.LEAST_BETWEEN, subset_descent.share_in_use = kept
+        subset_descent._share_between = share
 
 
 def fitted(X: Any, y: Any, C: float) -> tuple[float, float, Any]:
@@ -116,7 +116,7 @@ def compare(name: str, X: Any, y: Any, C: float) -> None:
             best[share] = min(best.get(share, found), found, key=lambda each: each[0])
     sample, clusters = best[NEVER], best[ALWAYS]
     used, between = seen.get("used", np.nan), seen.get("between", np.nan)
-    taken = used > divide.LEAST_USED and between >= divide.LEAST_BETWEEN
+    taken = used > subset_descent.LEAST_USED and between >= subset_descent.LEAST_BETWEEN
     print(
         f"| {name} {len(y)}, C = {C:g} | {sample[0]:.2f} | {clusters[0]:.2f} | "
         f"{sample[0] / clusters[0]:.2f} | {sample[1] / clusters[1]:.2f} | "

@@ -19,8 +19,8 @@ from benchmarks.harness import Case, Row, as_table, run
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
+from mercer.machines.svm import problem as svm
 from mercer.problems import Dual, Duals, KernelCombination, WeightedDuals
-from mercer.problems.margin import svm
 from mercer.selection import combine, learn_scales
 
 NOTE = """\

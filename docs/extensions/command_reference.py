@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from mercer.command.application import COMMANDS, SECTIONS, application
-from mercer.command.ending import EXIT_CODES
+from mercer.command.work import EXIT_CODES
 
 _OPTION = re.compile(r"(?<![`\w-])(--?[a-z][a-z-]*)(?![^`]*`[^`]*(?:`[^`]*`[^`]*)*$)")
 PAGE = Path(__file__).resolve().parents[1] / "guide" / "command.md"

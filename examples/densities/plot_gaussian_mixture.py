@@ -12,8 +12,8 @@ import numpy as np
 from matplotlib.patches import Ellipse
 
 from mercer import GaussianMixture
+from mercer.machines.mixture.gaussian_em_steps import Full
 from mercer.problems import GaussianMix, GaussianParts
-from mercer.problems.mixture.covariance import Full
 
 rng = np.random.default_rng(3)
 turns = [[[1.3, 0.2], [0.9, 0.4]], [[0.3, 0.0], [0.0, 1.1]], [[0.8, -0.5], [0.1, 0.5]]]

@@ -13,67 +13,56 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.certificates import Certificate, certify
     from mercer.deadline import TimeLimitError
     from mercer.files import ModelFormatError
-    from mercer.files.load import load
-    from mercer.files.save import save
+    from mercer.files.model import load, save
     from mercer.fitting import TableModel, cluster, project, topics
     from mercer.fitting.fit import fit
-    from mercer.machines import (
-        CCA,
-        ICA,
-        MDS,
-        PCA,
-        SVC,
-        SVR,
-        ApproximationWarning,
-        Autoencoder,
-        AxisAlignedRectangle,
-        BagOfWords,
-        BayesDecision,
-        BernoulliMixture,
-        DisconnectedWarning,
-        EnclosingBall,
-        FisherDiscriminant,
-        FitWarning,
-        GaussianClassifier,
-        GaussianMixture,
-        GaussianProcess,
-        GaussianProcessClassifier,
+    from mercer.machines.base.approximate import ApproximationWarning, FitWarning
+    from mercer.machines.base.machine import to_device
+    from mercer.machines.base.parameters import ParameterError
+    from mercer.machines.bayes.bag_of_words import BagOfWords
+    from mercer.machines.bayes.decision import BayesDecision, Independence, JointTable
+    from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
+    from mercer.machines.bayes.naive_bayes import NaiveBayes, Telling
+    from mercer.machines.clustering.graph_cut_relaxation import DisconnectedWarning
+    from mercer.machines.clustering.kmeans import KMeans
+    from mercer.machines.clustering.spectral import SpectralClustering
+    from mercer.machines.compression.compress import compress
+    from mercer.machines.correlation.cca import CCA
+    from mercer.machines.decomposition.ica import ICA, ProjectionPursuit
+    from mercer.machines.decomposition.mds import MDS
+    from mercer.machines.decomposition.pca import PCA
+    from mercer.machines.decomposition.probabilistic_pca import ProbabilisticPCA
+    from mercer.machines.decomposition.whiten import LogShift, Whiten
+    from mercer.machines.discriminant.fisher import FisherDiscriminant
+    from mercer.machines.entropy.maximum_entropy import MaximumEntropy
+    from mercer.machines.gaussian_process.classifier import GaussianProcessClassifier
+    from mercer.machines.gaussian_process.regressor import GaussianProcess
+    from mercer.machines.logistic.logistic_regression import LogisticRegression
+    from mercer.machines.mixture.discrete_mixtures import BernoulliMixture, MultinomialMixture
+    from mercer.machines.mixture.gaussian_mixture import GaussianMixture
+    from mercer.machines.multitask.gaussian_process import MultiTaskGaussianProcess
+    from mercer.machines.neighbors.nearest_mean import NearestMean
+    from mercer.machines.neighbors.nearest_neighbors import NearestNeighbors
+    from mercer.machines.neural.autoencoder import Autoencoder, VariationalAutoencoder
+    from mercer.machines.perceptron.perceptron import Perceptron
+    from mercer.machines.rectangle import AxisAlignedRectangle
+    from mercer.machines.ridge.kernel_ridge import KernelRidge
+    from mercer.machines.semi_supervised.label_propagation import (
         HarmonicRegressor,
-        Independence,
-        JointTable,
-        KernelRidge,
-        KMeans,
         LabelPropagation,
         LabelSpreading,
-        LaplacianRidge,
-        LaplacianSVC,
-        LogisticRegression,
-        LogShift,
-        MaximumEntropy,
-        MultinomialMixture,
-        MultiTaskGaussianProcess,
-        NaiveBayes,
-        NearestMean,
-        NearestNeighbors,
-        OneClassSVM,
-        ParameterError,
-        Perceptron,
-        ProbabilisticPCA,
-        ProjectionPursuit,
-        SpectralClustering,
-        Telling,
-        VariationalAutoencoder,
-        Whiten,
-        compress,
-        to_device,
     )
+    from mercer.machines.semi_supervised.manifold import LaplacianRidge, LaplacianSVC
+    from mercer.machines.solve import SolverError, solve
+    from mercer.machines.svm.novelty import EnclosingBall, OneClassSVM
+    from mercer.machines.svm.svc import SVC
+    from mercer.machines.svm.svr import SVR
     from mercer.resources import Config, MemoryBudgetError, config, get_config, set_config
     from mercer.selection import Tuned, choose, tune
-    from mercer.solvers import Solution, SolverError, Status
-    from mercer.solvers.solve import solve
+    from mercer.solvers.base import Solution, Status
+    from mercer.solvers.certificate import Certificate, certify
 
 __version__ = "0.15.0"
 

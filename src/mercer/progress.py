@@ -26,7 +26,7 @@ _REDRAWN = 0.1  # seconds between changes of a bar
 _RECENT = 0.5  # of the time so far: what the end is estimated from
 
 
-class Display(Protocol):
+class ProgressDisplay(Protocol):
     """Something that shows where work stands."""
 
     def show(self, text: str, share: float | None) -> None:
@@ -36,7 +36,7 @@ class Display(Protocol):
         """End, leaving what was shown."""
 
 
-class Lines:
+class ProgressLines:
     """A line now and then."""
 
     def __init__(self, name: str) -> None:
@@ -84,7 +84,7 @@ class Bar:
 class Heard:
     """A function that is told, now and then, beside whoever shows progress already."""
 
-    def __init__(self, before: Display | None, listener: Callable[[str], Any]) -> None:
+    def __init__(self, before: ProgressDisplay | None, listener: Callable[[str], Any]) -> None:
         self.before, self.listener = before, listener
         self.told = -math.inf
 
@@ -101,7 +101,7 @@ class Heard:
         """Do nothing: what it is beside is closed by others."""
 
 
-_shown: ContextVar[Display | None] = ContextVar("mercer_progress", default=None)
+_shown: ContextVar[ProgressDisplay | None] = ContextVar("mercer_progress", default=None)
 _solvers: ContextVar[bool] = ContextVar("mercer_progress_of_solvers", default=False)
 
 
@@ -136,13 +136,13 @@ def heard(listener: Callable[[str], Any]) -> Iterator[None]:
         _solvers.reset(asked)
 
 
-def _display(name: str) -> Display:
+def _display(name: str) -> ProgressDisplay:
     if sys.stderr.isatty():
         try:
             return Bar(name, import_module("rich.progress"))
         except ImportError:  # an extra
-            return Lines(name)
-    return Lines(name)
+            return ProgressLines(name)
+    return ProgressLines(name)
 
 
 def show(text: str, share: float | None = None) -> None:

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from mercer import SVC, KernelRidge
 from mercer.approximation import Nystrom
-from mercer.approximation.landmarks import RULES
+from mercer.approximation.nystrom import RULES
 from mercer.kernels import FromFeatures, Gaussian, Linear, Polynomial, Spectrum
 
 rng = np.random.default_rng(0)

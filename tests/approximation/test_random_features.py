@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from mercer.approximation import ApproximationError, RandomFeatures
-from mercer.approximation.frequencies import KINDS
+from mercer.approximation.random_features import KINDS
 from mercer.kernels import (
     Constant,
     Cosine,

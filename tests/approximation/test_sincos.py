@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.approximation.sincos import PLACES, cosines_and_sines
+from mercer.approximation.random_features import PLACES, cosines_and_sines
 
 
 @pytest.mark.parametrize("size", [1e-150, 1e-9, 1.0, 1e4])

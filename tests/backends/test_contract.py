@@ -5,11 +5,10 @@ import pytest
 from scipy import sparse, special
 
 from mercer.backends import available_backends, choose_backend
-from mercer.backends.lowering.diagonal import diagonal
-from mercer.backends.lowering.lower import lower, matern_polynomial
-from mercer.backends.lowering.program import Code
+from mercer.backends.lowering import Code, lower, matern_polynomial
 from mercer.backends.reference.backend import Reference
 from mercer.backends.reference.evaluate import evaluate
+from mercer.backends.row_values import diagonal
 from mercer.expression import (
     AbsDist,
     Constant,

@@ -8,8 +8,8 @@ from box_truth import Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.backends.boxes import Box
-from mercer.backends.native.boxes import box_qps
+from mercer.backends.contract import Box
+from mercer.backends.native.backend import box_qps
 from mercer.backends.reference.backend import Reference
 
 native = pytest.importorskip("mercer._native")

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.boxes import Box, BoxPath, PathStep
+from mercer.backends.contract import Box, BoxPath, PathStep
 
 native = pytest.importorskip("mercer._native")
-from mercer.backends.native.boxes import box_paths  # noqa: E402 - only where it is compiled
+from mercer.backends.native.backend import box_paths  # noqa: E402 - only where it is compiled
 
 N = 700
 STAGES = [PathStep(bound=0.1), *(PathStep(bound=2.0**s, start=s) for s in range(6))]

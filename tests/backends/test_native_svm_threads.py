@@ -7,9 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from mercer.backends.boxes import Box
-from mercer.backends.native.backend import Native
-from mercer.backends.native.boxes import box_qps
+from mercer.backends.contract import Box
+from mercer.backends.native.backend import Native, box_qps
 from mercer.expression import Exp, SqDist
 
 native = pytest.importorskip("mercer._native")

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from mercer.blocks.file_pieces import pieces_of, quotes_in, read_piece, with_quotes
-from mercer.blocks.files import read_head
+from mercer.rows.file_blocks import pieces_of, quotes_in, read_head, read_piece, with_quotes
 
 RNG = np.random.default_rng(0)
 WORDS = ["plain", '"quo,ted"', '"two\nlines"', '"has ""quotes"" in it"', '"\n"', '""']

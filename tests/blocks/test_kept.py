@@ -10,7 +10,7 @@ import pytest
 import mercer
 from mercer import SVC, KMeans
 from mercer.blocks import ArrayBlocks, Block, as_blocks
-from mercer.blocks.kept import Place
+from mercer.rows.blocks import FilePosition
 
 ROWS = np.random.default_rng(0).standard_normal((600, 3))
 LABELS = (ROWS[:, 0] + 0.3 * ROWS[:, 1] > 0).astype(int)
@@ -29,7 +29,7 @@ def doubled(block):
 
 
 def in_file(kept):
-    return sum(isinstance(value, Place) for value in kept._values)
+    return sum(isinstance(value, FilePosition) for value in kept._values)
 
 
 def test_results_go_to_a_file_where_the_budget_ends():

@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge as TheirRidge
 from mercer.certificates import certify
 from mercer.gram import DenseGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear
+from mercer.machines.svm import problem as svm_problems
 from mercer.problems import (
     Coefficients,
     Dual,
@@ -16,7 +17,6 @@ from mercer.problems import (
     Modes,
     RidgePath,
 )
-from mercer.problems.margin import svm as svm_problems
 from mercer.solvers import SMO, solve
 
 rng = np.random.default_rng(1)

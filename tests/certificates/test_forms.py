@@ -14,6 +14,9 @@ from scipy import sparse
 from mercer import certify
 from mercer.gram import CenteredGram, Need, PartGram, PrecomputedGram, centered, make_gram
 from mercer.kernels import Gaussian, Linear
+from mercer.machines.mixture.em_loop import EM
+from mercer.machines.mixture.gaussian_em_steps import Full
+from mercer.machines.svm import problem as svm
 from mercer.problems import (
     BernoulliMix,
     ClassMeans,
@@ -45,10 +48,7 @@ from mercer.problems import (
     TiedBernoulliMix,
     TopicMix,
 )
-from mercer.problems.margin import svm
-from mercer.problems.mixture.covariance import Full
 from mercer.solvers import SMO, Watch, solve
-from mercer.solvers.mixture.em import EM
 
 rng = np.random.default_rng(0)
 n = 60

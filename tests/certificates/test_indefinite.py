@@ -18,10 +18,10 @@ from mercer.gram import (
     ScaledGram,
     ShiftedGram,
     SparseGram,
-    definite,
     definiteness,
     make_gram,
 )
+from mercer.gram import definiteness as definite
 from mercer.kernels import (
     FromCallable,
     FromFeatures,
@@ -35,7 +35,7 @@ from mercer.kernels import (
     Subsequence,
     exp,
 )
-from mercer.kernels.base import is_proven
+from mercer.kernels.algebra import is_proven
 from mercer.machines import (
     CCA,
     PCA,
@@ -52,8 +52,8 @@ from mercer.machines import (
     Perceptron,
     SpectralClustering,
 )
+from mercer.machines.svm import problem as svm
 from mercer.problems import Correlation, KernelCombination, Separation
-from mercer.problems.margin import svm
 from mercer.solvers import Status, solve
 
 rng = np.random.default_rng(0)

@@ -12,11 +12,10 @@ import pytest
 
 import mercer as library
 from mercer.command import application as frame
-from mercer.command import ending
+from mercer.command import work as ending
 from mercer.command.application import COMMANDS, SECTIONS, application
-from mercer.command.session import Session, plain
-from mercer.command.work import Work
-from mercer.selection.outcome import NothingJudgedError
+from mercer.command.work import CommandSession, Work, plain
+from mercer.selection.tuning import NothingJudgedError
 
 # modules that take longer to import than the help may
 HEAVY = ("numpy", "scipy", "sklearn", "rich", "pandas", "pyarrow", "jinja2", "matplotlib")
@@ -120,7 +119,7 @@ def failing(monkeypatch):
         def fail(*_args, **_settings):
             raise error
 
-        monkeypatch.setattr(Session, "result", fail)
+        monkeypatch.setattr(CommandSession, "result", fail)
 
     return install
 
@@ -152,7 +151,7 @@ def test_errors_are_one_sentence_and_a_code(mercer, failing, error, code, said):
 
 
 def test_debug_shows_where(shell):
-    code = "from mercer.command.session import Session; Session.result = None; "
+    code = "from mercer.command.work import CommandSession as Session; Session.result = None; "
     code += "from mercer.command import main; main(['kernels', 'list', '--debug'])"
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
@@ -163,7 +162,7 @@ def test_debug_shows_where(shell):
 def test_sigterm_ends_with_143():
     code = (
         "import os, signal, time\n"
-        "from mercer.command.session import Session\n"
+        "from mercer.command.work import CommandSession as Session\n"
         "from mercer.command import main\n"
         "Session.result = lambda *_: (os.kill(os.getpid(), signal.SIGTERM), time.sleep(9))\n"
         "raise SystemExit(main(['kernels', 'list']))\n"
@@ -190,7 +189,7 @@ def test_a_full_disk_is_named(shell):
 
 
 def test_a_file_never_gets_the_number_of_a_closed_stream(shell):
-    line = 'python -c "from mercer.command.streams import repair_streams as r; r(); '
+    line = 'python -c "from mercer.command.terminal import repair_streams as r; r(); '
     line = line.replace("python", f'"{sys.executable}"')
     assert shell(line + "f = open('x', 'w'); print(f.fileno(), file=f)\" <&- >&- 2>&-").code == 0
     assert int(shell("cat x").out) > 2
@@ -295,7 +294,7 @@ def test_interrupt_of_a_real_process(tmp_path):
     code = (
         "import signal, sys, time\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)  # not so in background jobs\n"
-        "from mercer.command.session import Session\n"
+        "from mercer.command.work import CommandSession as Session\n"
         "from mercer.command import main\n"
         "Session.result = lambda *_: (print('ready', flush=True), time.sleep(30))\n"
         "sys.exit(main(['kernels', 'list']))\n"

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import mercer
 from mercer.command.application import application
-from mercer.command.ending import run
+from mercer.command.work import run
 
 X = np.random.default_rng(0).normal(size=(300, 40))
 lines = [",".join(f"c{j}" for j in range(40)), *(",".join(map(repr, row)) for row in X.tolist())]

@@ -320,7 +320,7 @@ def test_predict_into_a_closed_pipe(shell, table, model):
 
 def test_closed_streams(table, model, tmp_path, monkeypatch, capsys):
     from mercer.command.application import application
-    from mercer.command.ending import run
+    from mercer.command.work import run
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "stdin", None)

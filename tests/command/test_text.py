@@ -6,10 +6,10 @@ import io
 import numpy as np
 import pytest
 
-from mercer.command.csv_text import csv_block, csv_field, csv_header
-from mercer.command.names import stem_of
+from mercer.command.answers import csv_block, csv_field, csv_header
+from mercer.command.results import stem_of
 from mercer.command.tables import pairs
-from mercer.command.text import aligned, did_you_mean, printable
+from mercer.command.terminal import aligned, did_you_mean, printable
 
 
 def back(data):

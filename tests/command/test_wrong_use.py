@@ -6,8 +6,8 @@ import pytest
 
 from mercer.command import tables
 from mercer.command.commands import cluster
-from mercer.data.reading.formats import FORMATS
-from mercer.fitting.unsupervised.cluster_methods import METHODS as CLUSTERINGS
+from mercer.data.reading.source import FORMATS
+from mercer.fitting.unsupervised import METHODS as CLUSTERINGS
 
 WRONG_USE = [
     (["--scoring", "acuracy"], "no score of scikit-learn; there are accuracy"),

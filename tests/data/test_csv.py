@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 import mercer
 from mercer import MemoryBudgetError
 from mercer.data import DataError, Kind, Limits, read, read_blocks
-from mercer.data.reading.quick import arrow
+from mercer.data.reading import cells
 
 TEXT = (
     b"age,town,born,size\n31,Ulm,2020-01-01,1.5\n?, Bern,,2\n"
@@ -271,7 +271,7 @@ FIELDS = st.one_of(
 @example([["0", "0", "1.7e308"], ["0", "0", "1.7e308"]], False)  # whose sum is infinite
 @given(st.lists(st.lists(FIELDS, min_size=3, max_size=3), min_size=1, max_size=8), st.booleans())
 def test_pyarrow_and_our_own_reader_agree(rows, windows):
-    if arrow.pyarrow() is None:
+    if cells.pyarrow() is None:
         pytest.skip("pyarrow is not installed")
     text = "\n".join(["a,b,c", *(",".join(row) for row in rows)])
     text = text.replace("\n", "\r\n") if windows else text

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from mercer.data import Kind, Table
-from mercer.data.cells import date_of, has_decimal_comma, number_of
+from mercer.data.kinds import date_of, has_decimal_comma, number_of
 
 N = 200
 RNG = np.random.default_rng(0)

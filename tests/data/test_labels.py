@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from mercer.data import Table, check
-from mercer.data.labels import are_labels
-from mercer.fitting.targets import read_target
+from mercer.data.column import are_labels
+from mercer.fitting.target import read_target
 
 LETTERS = np.repeat(np.arange(1, 27), 4)
 CASES = [

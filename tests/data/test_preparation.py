@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import SVC
 from mercer.data import DataError, Kind, Table, TablePreparation, read
-from mercer.data.preparation.plan import plan_of
+from mercer.data.preparation import plan_of
 
 RNG = np.random.default_rng(0)
 N = 60

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from mercer.data import DataError, Limits, read, read_blocks
-from mercer.data.cells import MISSING, number_of
-from mercer.data.reading.chunks import Chunk
-from mercer.data.reading.convert import Cells
-from mercer.data.reading.quick import short_numbers as quick
+from mercer.data.kinds import MISSING, number_of
+from mercer.data.reading import cells as quick
+from mercer.data.reading.cells import Cells
+from mercer.data.reading.records import Chunk
 
 CELLS = Cells(frozenset(MISSING), ".")
 

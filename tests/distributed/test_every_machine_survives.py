@@ -14,8 +14,8 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 from mercer import PCA, LogisticRegression  # noqa: E402
 from mercer.blocks import ArrayBlocks  # noqa: E402
 from mercer.deadline import TimeLimitError  # noqa: E402
-from mercer.distributed import waiting  # noqa: E402
-from mercer.distributed.errors import ClusterError  # noqa: E402
+from mercer.rows.dask import cluster as waiting  # noqa: E402
+from mercer.rows.dask.cluster import ClusterError  # noqa: E402
 
 TASK = 4  # of a worker: passes have three or four, so that something is held by then
 

@@ -10,9 +10,9 @@ pytest.importorskip("distributed", reason="Dask is not installed")
 import mercer
 from mercer import KernelRidge
 from mercer.blocks import FileBlocks
-from mercer.blocks.files import sampled_table
 from mercer.distributed import ClusterError, WorkerFileBlocks, on_cluster
-from mercer.distributed.file_blocks import FilesThere
+from mercer.rows.dask.blocks import FilesThere
+from mercer.rows.file_blocks import sampled_table
 
 RNG = np.random.default_rng(0)
 N = 4000
@@ -31,7 +31,7 @@ def file(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    monkeypatch.setattr("mercer.distributed.file_blocks._LEAST", 1 << 13)
+    monkeypatch.setattr("mercer.rows.dask.blocks._LEAST", 1 << 13)
 
 
 def test_fits_to_files_that_workers_read(processes, file):
@@ -53,8 +53,8 @@ def test_workers_draw_the_rows_that_one_machine_draws(client, file):
 
 
 def test_tables_past_memory_are_fitted_on_the_cluster(client, file, monkeypatch):
-    monkeypatch.setattr("mercer.fitting.rows.sources.exceeds_memory", lambda path: True)
-    monkeypatch.setattr("mercer.distributed.file_blocks._LEAST", 1 << 10)
+    monkeypatch.setattr("mercer.fitting.rows.exceeds_memory", lambda path: True)
+    monkeypatch.setattr("mercer.rows.dask.blocks._LEAST", 1 << 10)
     lines = file.read_text().splitlines(keepends=True)
     few = file.with_name("few.csv")
     few.write_text("".join(lines[: next(k for k in range(300, 400) if "Ulm" in lines[k]) + 1]))
@@ -73,7 +73,7 @@ def test_a_file_that_a_worker_lacks_is_said(client, file, monkeypatch):
     def lost(piece):
         raise FileNotFoundError(2, "No such file or directory")
 
-    monkeypatch.setattr("mercer.distributed.file_blocks.quotes_in", lost)
+    monkeypatch.setattr("mercer.rows.dask.blocks.quotes_in", lost)
     with pytest.raises(ClusterError, match=r"worker at .* cannot read .*towns\.csv.*No such file"):
         WorkerFileBlocks(file, target="y", prepare=True, client=client)
 

@@ -6,7 +6,7 @@ import pytest
 from files.mutations import Model
 
 import mercer
-from mercer.files.token_patterns import is_linear_pattern
+from mercer.files.schema.records import is_linear_pattern
 
 LINEAR = [r"(?u)\b\w\w+\b", r"\w+", r"\b\w+\b", r"\w{3,}", r"\S+", r"[a-z]+", r"[^\s,]{2,}",
           r"(?i)[a-z0-9'-][a-z0-9'-]+", r"\w{4}\b"]  # fmt: skip

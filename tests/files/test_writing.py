@@ -15,8 +15,8 @@ import pytest
 from files.fitted import TINY, fit
 
 import mercer
-from mercer.files import atomic
-from mercer.files.atomic import write_file
+from mercer.files import container
+from mercer.files.container import write_file
 from mercer.kernels import FromCallable, Gaussian, Kernel, Linear
 
 DATA = TINY
@@ -209,9 +209,9 @@ def test_the_temporary_file_is_in_the_same_folder(monkeypatch, tmp_path):
     seen = []
     replace = os.replace
     monkeypatch.setattr(
-        atomic.os, "replace", lambda a, b: (seen.append(os.path.dirname(a)), replace(a, b))
+        container.os, "replace", lambda a, b: (seen.append(os.path.dirname(a)), replace(a, b))
     )
-    atomic.write_file(tmp_path / "note", [b"a", b"b"])
+    container.write_file(tmp_path / "note", [b"a", b"b"])
     assert seen == [str(tmp_path)]
 
 

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from mercer.fitting import importance
-from mercer.fitting.importance import permutation_importance
+from mercer.fitting import evaluation
+from mercer.fitting.evaluation import permutation_importance
 
 
 class Wide:
@@ -39,7 +39,7 @@ def test_columns_that_matter_are_measured_on_more_rows():
 
 
 def test_one_pass_where_all_rows_can_be_taken(monkeypatch):
-    monkeypatch.setattr(importance, "_WORK", 1e15)
+    monkeypatch.setattr(evaluation, "_IMPORTANCE_WORK", 1e15)
     rows = np.random.default_rng(0).normal(size=(300, 30))
     machine, blocks = Wide(), {f"c{j}": [j] for j in range(30)}
     found, note = permutation_importance(machine, rows, blocks, score, rows[:, 0], 0)

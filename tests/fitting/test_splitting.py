@@ -6,7 +6,7 @@ from mixed_tables import labelled, measured
 
 from mercer.data import Table
 from mercer.fitting import split
-from mercer.fitting.splitting import row_keys
+from mercer.fitting.target import row_keys
 
 
 def test_every_row_is_on_one_side_with_classes_in_their_shares():

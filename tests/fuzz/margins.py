@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mercer.approximation import ApproximateKernel
 from mercer.kernels import FromCallable, FromFeatures, Precomputed
-from mercer.problems.margin.svm import DEAREST
+from mercer.machines.svm.problem import DEAREST
 
 LONG = np.longdouble
 TINY = np.finfo(float).tiny  # below, numbers of float64 have fewer digits, down to none

@@ -8,9 +8,9 @@ import scipy.sparse as sp
 
 from mercer.gram import FactoredGram, Need, PrecomputedGram, make_gram
 from mercer.gram.accurate_products import accurate_product, product_rounding, transposed_product
-from mercer.gram.storage.sparse import SparseGram
-from mercer.gram.transformed.centered import CenteredGram
-from mercer.gram.transformed.scaled import ScaledGram
+from mercer.gram.centered import CenteredGram
+from mercer.gram.sparse import SparseGram
+from mercer.gram.transformed import ScaledGram
 from mercer.kernels import Gaussian
 
 

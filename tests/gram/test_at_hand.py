@@ -11,7 +11,7 @@ X = rng.standard_normal((400, 3))
 
 
 def test_to_ask_writes_nothing(monkeypatch):
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1)
     kernel = Nystrom(20).of(Gaussian(1.0), X)
     gram = make_gram(kernel, X, Need.PASSES)
     assert gram.at_hand is None and "placed" not in vars(gram)

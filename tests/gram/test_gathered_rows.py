@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from mercer import config
-from mercer.row_chunks import gathered
+from mercer.rows.chunks import gathered
 
 X = np.random.default_rng(0).normal(size=(20_000, 5))
 

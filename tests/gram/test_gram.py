@@ -21,11 +21,10 @@ from mercer.gram import (
     pivoted_cholesky,
     scaled,
 )
+from mercer.gram.accurate_products import exact_sums
 from mercer.gram.base import RKHSFunction
 from mercer.gram.build import feature_gram
-from mercer.gram.exact_parts import exact_sums
-from mercer.gram.policy import FLOAT64_ROWS
-from mercer.gram.sizes import stored_dtype
+from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import (
     AllSubsets,
     FeatureMap,

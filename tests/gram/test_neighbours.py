@@ -9,11 +9,10 @@ from sklearn.neighbors import NearestNeighbors
 
 from mercer import config
 from mercer.backends import available_backends, choose_backend
-from mercer.backends.lowering.lower import lower
-from mercer.backends.lowering.paired import PairedRows
-from mercer.backends.lowering.rounding import is_bounded, tile_error
-from mercer.backends.native.guesses import compared_once
-from mercer.backends.reference.closeness import closeness
+from mercer.backends.lowering import lower
+from mercer.backends.native.pairs import compared_once
+from mercer.backends.reference.evaluate import closeness
+from mercer.backends.row_values import PairedRows, is_bounded, tile_error
 from mercer.expression import (
     AbsDist,
     Constant,
@@ -27,7 +26,7 @@ from mercer.expression import (
     Tanh,
 )
 from mercer.gram import Source
-from mercer.gram.graphs.neighbours import neighbours as of_source
+from mercer.gram.graph import neighbours as of_source
 from mercer.kernels import (
     AllSubsets,
     Gaussian,
@@ -38,7 +37,7 @@ from mercer.kernels import (
     RationalQuadratic,
     exp,
 )
-from mercer.testing.neighbours import check_neighbours
+from mercer.testing.backend import check_neighbours
 
 BACKENDS = available_backends()
 

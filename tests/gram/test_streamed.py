@@ -56,7 +56,7 @@ def test_a_pass_that_is_broken_off_fills_nothing():
 def test_few_rows_are_written_out_and_many_are_not(monkeypatch):
     kernel = Nystrom(12).of(Gaussian(1.5), X)
     assert type(make_gram(kernel, X, Need.PRODUCTS)) is FactoredGram
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 100)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 100)
     gram = make_gram(kernel, X, Need.PRODUCTS)
     assert type(gram) is StreamedGram
     assert gram.written is None

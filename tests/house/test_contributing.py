@@ -10,7 +10,7 @@ import pytest
 
 from mercer.gram import Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian
-from mercer.kernels.base import is_proven
+from mercer.kernels.algebra import is_proven
 from mercer.problems import LinearSystem
 from mercer.testing import check_gram, check_kernel, check_solver
 
@@ -22,7 +22,7 @@ PAGES = {"CONTRIBUTING.md": PAGE} | {
 }
 # rooms are named without src/mercer, pages and compiled files without their folder
 FOLDERS = [ROOT, ROOT / "src" / "mercer", ROOT / "docs", ROOT / "native" / "src"]
-FAMILIES = ("src/mercer/kernels/families", "src/mercer/machines/margin")
+FAMILIES = ("src/mercer/kernels", "src/mercer/machines/svm")
 SUFFIXES = ("py", "md", "rst", "toml", "hpp", "cpp", "sh")
 MADE = ("docs/_build", "demo-output")  # by `make`
 

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from mercer import SVC, deadline
-from mercer.kernels import Spectrum, Subsequence, kgram_counts
-from mercer.kernels.kgram_counts import (
+from mercer.kernels import Spectrum, Subsequence
+from mercer.kernels import sequences as kgram_counts
+from mercer.kernels.sequences import (
     KgramTable,
     Numbering,
     count_kgrams,
@@ -18,8 +19,8 @@ from mercer.kernels.kgram_counts import (
     products,
     remembered_bytes,
 )
-from mercer.points import as_points
 from mercer.resources import config
+from mercer.rows.points import as_points
 from mercer.selection import tune
 
 rng = np.random.default_rng(0)

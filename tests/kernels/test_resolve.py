@@ -24,7 +24,7 @@ from mercer.kernels import (
     Spectrum,
     resolve,
 )
-from mercer.kernels.language.default_scales import weighted_variance
+from mercer.kernels.default_kernels import weighted_variance
 from mercer.resources import config
 
 RNG = np.random.default_rng(8)

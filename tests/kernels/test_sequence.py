@@ -85,7 +85,7 @@ def test_both_on_random_words(rows, columns, k, decay):
 
 def test_blocks_give_the_same(monkeypatch):
     whole = Subsequence(2)(WORDS)
-    monkeypatch.setattr("mercer.kernels.families.sequence._BLOCK", 3)
+    monkeypatch.setattr("mercer.kernels.sequences._BLOCK", 3)
     np.testing.assert_allclose(Subsequence(2)(WORDS), whole, rtol=1e-14)
 
 

@@ -9,8 +9,8 @@ import mercer
 from mercer import SVC, KernelRidge, NaiveBayes, Perceptron
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear
+from mercer.rows.points import refuse_broken_sparse
 from mercer.selection import tune
-from mercer.sparse_format import refuse_broken_sparse
 
 ROWS, COLUMNS = 20, 8
 rng = np.random.default_rng(0)

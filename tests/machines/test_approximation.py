@@ -37,11 +37,11 @@ from mercer.approximation import (
     Nystrom,
     RandomFeatures,
 )
-from mercer.approximation.landmarks import RULES
+from mercer.approximation.nystrom import RULES
 from mercer.certificates import certify
 from mercer.data import Table
 from mercer.gram import Need, make_gram
-from mercer.gram.storage.streamed import StreamedGram
+from mercer.gram.factored import StreamedGram
 from mercer.kernels import Gaussian, Linear, Matern, Polynomial, Spectrum, Subsequence
 from mercer.machines import ApproximationWarning
 from mercer.machines.base.parameters import ParameterError
@@ -239,7 +239,7 @@ def test_the_certificate_judges_each_stored_form_of_tasks(field):
 def test_many_rows_of_classes_take_the_steps_of_logistic_regression(monkeypatch):
     """Where the matrix of second derivatives is dear; the same answer."""
     machine = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
-    monkeypatch.setattr("mercer.solvers.process.feature_mode._MANY", 0.0)
+    monkeypatch.setattr("mercer.machines.gaussian_process.laplace._MANY", 0.0)
     other = GaussianProcessClassifier(ROUGH, approximation=Nystrom(30)).fit(X, labels)
     np.testing.assert_allclose(
         other.latent_mean_and_variance(NEW), machine.latent_mean_and_variance(NEW), atol=1e-8

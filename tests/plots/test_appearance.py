@@ -3,22 +3,22 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from mercer.plots import appearance, style
+from mercer.plots import base, style
 
 
 def test_style_is_left_behind_even_after_an_error():
     before = dict(mpl.rcParams)
     with pytest.raises(ZeroDivisionError), style("dark"):
-        assert mpl.rcParams["axes.facecolor"] == appearance.PAPER["dark"]
+        assert mpl.rcParams["axes.facecolor"] == base.PAPER["dark"]
         _ = 1 / 0
     assert dict(mpl.rcParams) == before
 
 
 def test_style_follows_the_paper_in_use():
     with mpl.rc_context({"figure.facecolor": "black"}), style():
-        assert mpl.rcParams["text.color"] == appearance.INK["dark"]
+        assert mpl.rcParams["text.color"] == base.INK["dark"]
     with style():
-        assert mpl.rcParams["text.color"] == appearance.INK["light"]
+        assert mpl.rcParams["text.color"] == base.INK["light"]
     with pytest.raises(ValueError, match="background='blue' must be"), style("blue"):
         pass
 
@@ -44,36 +44,36 @@ BLINDNESS = {
 
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_first_colours_differ_for_colour_blind_readers(kind):
-    seen = [np.clip(BLINDNESS[kind] @ linear(c), 0, 1) for c in appearance.PALETTE[:6]]
+    seen = [np.clip(BLINDNESS[kind] @ linear(c), 0, 1) for c in base.PALETTE[:6]]
     apart = [np.abs(a - b).max() for i, a in enumerate(seen) for b in seen[:i]]
     assert min(apart) > 0.1
 
 
 def test_colours_are_seen_on_both_papers():
-    for paper in appearance.PAPER.values():
-        assert min(contrast(colour, paper) for colour in appearance.PALETTE) > 2.2
-        assert contrast(appearance.FAINT, paper) > 3
+    for paper in base.PAPER.values():
+        assert min(contrast(colour, paper) for colour in base.PALETTE) > 2.2
+        assert contrast(base.FAINT, paper) > 3
     for kind in ("light", "dark"):
-        assert contrast(appearance.INK[kind], appearance.PAPER[kind]) > 10
+        assert contrast(base.INK[kind], base.PAPER[kind]) > 10
 
 
 def test_ink_follows_the_axes():
     figure = Figure(facecolor="black")
     ax = figure.add_subplot(facecolor="white")
-    assert appearance.ink_of(ax) == appearance.INK["light"]
+    assert base.ink_of(ax) == base.INK["light"]
     ax.set_facecolor("none")
-    assert appearance.ink_of(ax) == appearance.INK["dark"]
-    assert appearance.ink_on("#000080") == appearance.INK["dark"]
-    assert appearance.mixed("black", "white", 0.25) == (0.75, 0.75, 0.75)
+    assert base.ink_of(ax) == base.INK["dark"]
+    assert base.ink_on("#000080") == base.INK["dark"]
+    assert base.mixed("black", "white", 0.25) == (0.75, 0.75, 0.75)
 
 
 def test_titles_are_no_wider_than_the_axes():
     figure = Figure(figsize=(4, 3))
     ax = figure.subplots()
-    appearance.title(ax, "SVC(" + ", ".join(f"parameter_{k}={k}" for k in range(9)) + ")")
+    base.title(ax, "SVC(" + ", ".join(f"parameter_{k}={k}" for k in range(9)) + ")")
     lines = ax.get_title(loc="left").split("\n")
     assert len(lines) > 2 and max(map(len, lines)) < 60
-    appearance.title(ax, "another")  # a title of the caller's stays
+    base.title(ax, "another")  # a title of the caller's stays
     assert ax.get_title(loc="left").startswith("SVC(")
 
 
@@ -85,7 +85,7 @@ def test_legends_cover_no_data_and_no_labels(long, turned):
     ax.scatter([0, 1], [0, 1], label="a class with a long name" if long else "a")
     ax.set(xlabel="x", xticks=[0, 1])
     ax.set_xticklabels(["first label", "second"], rotation=turned)
-    appearance.legend_beside(ax)
+    base.legend_beside(ax)
     figure.draw_without_rendering()
     figure.draw_without_rendering()
     legend = ax.get_legend().get_window_extent()
@@ -98,5 +98,5 @@ def test_very_long_legends_are_left_out():
     ax = Figure(layout="constrained").subplots()
     for k in range(30):
         ax.plot([0, 1], [k, k], label=str(k))
-    appearance.legend_beside(ax)
+    base.legend_beside(ax)
     assert ax.get_legend() is None

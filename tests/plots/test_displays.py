@@ -17,7 +17,7 @@ from pictures import empty_axes
 from plots.shown import DPI, REFERENCES, SHOWN
 
 from mercer import plots
-from mercer.plots.display import Display
+from mercer.plots.base import Display
 
 
 @cache

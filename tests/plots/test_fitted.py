@@ -10,7 +10,7 @@ import mercer
 from mercer import PCA, SVC, BayesDecision, GaussianClassifier, KernelRidge, plots
 from mercer.compat import sklearn as drop_ins
 from mercer.kernels import Gaussian
-from mercer.plots import fitted
+from mercer.plots import base
 from mercer.selection import Tuned
 
 RNG = np.random.default_rng(0)
@@ -23,8 +23,8 @@ def axes():
 
 def test_the_display_that_suits_exists_for_machines_that_exist():
     known = {*dir(mercer), *dir(drop_ins), "GridSearchCV"}
-    assert set(fitted._SUITS) <= known
-    assert set(fitted._SUITS.values()) <= set(plots.__all__)
+    assert set(base._SUITS) <= known
+    assert set(base._SUITS.values()) <= set(plots.__all__)
 
 
 @pytest.mark.parametrize(
@@ -42,25 +42,25 @@ def test_a_wrong_machine_hears_which_display_suits(machine, display):
 
 
 def test_machines_are_described_by_what_was_chosen():
-    assert fitted.described(SVC("linear", C=2.0, time_limit=9.0)) == "SVC(kernel='linear', C=2)"
+    assert base.described(SVC("linear", C=2.0, time_limit=9.0)) == "SVC(kernel='linear', C=2)"
     machine = SVC("gaussian", C=np.ones(30)).fit(X, Y)
     scale = machine.kernel_.scale
-    assert fitted.described(machine) == f"SVC(kernel=Gaussian(scale={scale:.4g}), C=30 values)"
+    assert base.described(machine) == f"SVC(kernel=Gaussian(scale={scale:.4g}), C=30 values)"
     inside = make_pipeline(StandardScaler(), KernelRidge("loo"))
-    assert fitted.described(inside) == "StandardScaler(), KernelRidge(penalty='loo')"
+    assert base.described(inside) == "StandardScaler(), KernelRidge(penalty='loo')"
     tuned = Tuned(SVC(Gaussian(1.0)), {"C": [3.0]}, cv=2).fit(X, Y)
-    assert fitted.described(tuned) == "SVC(kernel=Gaussian(scale=1.0), C=3)"
-    assert fitted.described(tuned.machine) == "SVC(kernel=Gaussian(scale=1.0))"
-    assert fitted.described(Tuned(PCA(2))) == "Tuned(machine=PCA(n_components=2))"
-    assert fitted.described(object()) == "object"
-    assert fitted.described(BayesDecision()) == "BayesDecision()"
+    assert base.described(tuned) == "SVC(kernel=Gaussian(scale=1.0), C=3)"
+    assert base.described(tuned.machine) == "SVC(kernel=Gaussian(scale=1.0))"
+    assert base.described(Tuned(PCA(2))) == "Tuned(machine=PCA(n_components=2))"
+    assert base.described(object()) == "object"
+    assert base.described(BayesDecision()) == "BayesDecision()"
 
 
 def test_rows_and_machines_inside_others():
     scaler, machine = StandardScaler(), SVC(Gaussian(1.0))
     outer = Tuned(make_pipeline(scaler, machine), {"svc__C": [1.0]}, cv=2).fit(X, Y)
-    assert fitted.inner_machine(outer) is outer.best_estimator_[-1]
-    assert np.allclose(fitted.inner_rows(outer, X), StandardScaler().fit_transform(X))
+    assert base.inner_machine(outer) is outer.best_estimator_[-1]
+    assert np.allclose(base.inner_rows(outer, X), StandardScaler().fit_transform(X))
 
 
 def test_names_are_drawn_as_they_are():

@@ -10,7 +10,7 @@ from sklearn.preprocessing import StandardScaler
 from mercer import CCA, PCA, SVC, FisherDiscriminant
 from mercer.kernels import Gaussian
 from mercer.plots import CanonicalPairsDisplay, ProjectionDisplay, ProjectionHistogramDisplay
-from mercer.plots.directions import directions_of, non_gaussianity
+from mercer.plots.planes import directions_of, non_gaussianity
 
 X, Y = load_iris(return_X_y=True)
 

@@ -5,16 +5,19 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mercer.certificates.kernel_learning.kernel_combination import _rounding
-from mercer.certificates.margin.box_qp import _lost_in_sums
-from mercer.certificates.reduction import _bound_of_rounding, squared_errors
 from mercer.gram import FactoredGram, PrecomputedGram, Source
-from mercer.gram.transformed.part import PartGram
-from mercer.gram.transformed.shifted import ShiftedGram
+from mercer.gram.transformed import PartGram, ShiftedGram
 from mercer.kernels import Linear
+from mercer.machines.compression.problem import (
+    ReducedSet,
+    Reduction,
+    _bound_of_rounding,
+    squared_errors,
+)
+from mercer.machines.kernel_learning.certificate import _rounding
+from mercer.machines.perceptron.problem import Separation
+from mercer.machines.svm.certificate import _lost_in_sums
 from mercer.problems import BoxQP
-from mercer.problems.reduction import ReducedSet, Reduction
-from mercer.problems.separation import Separation
 
 pytestmark = pytest.mark.numerics
 

@@ -7,10 +7,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer.certificates import certify
 from mercer.gram import Need, PartGram, PrecomputedGram, ShiftedGram, exact, make_gram
-from mercer.gram.exact_parts import exact_block, exact_rows, exact_rows_of_several
+from mercer.gram.accurate_products import exact_block, exact_rows, exact_rows_of_several
 from mercer.kernels import Gaussian
+from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP, Dual, Duals, Many
-from mercer.problems.margin import svm
 from mercer.solvers import SMO, Gap, solve
 
 rng = np.random.default_rng(5)
@@ -228,7 +228,7 @@ def test_a_shift_under_repeated_points_is_no_layer():
 
 @pytest.mark.parametrize("together", [1 << 20, 0])
 def test_rows_of_several_products_are_those_of_each(monkeypatch, together):
-    monkeypatch.setattr("mercer.gram.exact_parts._TOGETHER", together)
+    monkeypatch.setattr("mercer.gram.accurate_products._TOGETHER", together)
     index = np.array([5, 3, 70, 5, 12])  # 5 twice, as above and below a tube
     grams = [GRAM, PartGram(GRAM, index), ShiftedGram(PartGram(GRAM, index[:3]), 0.5)]
     asked = [(gram, np.array([2, 0]), rng.standard_normal(gram.shape[0])) for gram in grams]

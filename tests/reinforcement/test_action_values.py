@@ -188,7 +188,7 @@ def test_limits_and_callbacks(kind):
 
 
 def test_cycles_of_policies_are_said():
-    from mercer.solvers.decision import policy_iteration
+    from mercer.machines.reinforcement import solvers as policy_iteration
 
     problem = KernelLSPI(discount=0.9)._equation(MountainCar().explore(20, 0))
     turn = iter([np.ones(20, int), np.zeros(20, int)] * 5)

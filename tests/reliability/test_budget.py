@@ -16,7 +16,7 @@ import pytest
 import mercer
 from mercer.gram import Need, make_gram
 from mercer.gram.base import written_out
-from mercer.gram.sizes import box_bytes, largest_set
+from mercer.gram.policy import box_bytes, largest_set
 from mercer.kernels import Gaussian
 from mercer.resources import rows_at_once, square_side
 

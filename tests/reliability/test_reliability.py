@@ -40,6 +40,8 @@ from mercer import (
     Status,
     resources,
 )
+from mercer import resources as system
+from mercer import resources as threading_of_calls
 from mercer.kernels import (
     Gaussian,
     Laplacian,
@@ -49,8 +51,6 @@ from mercer.kernels import (
     Sigmoid,
     Spectrum,
 )
-from mercer.resources import system
-from mercer.resources import threads as threading_of_calls
 from mercer.solvers import Cholesky, CholeskyPath, ConjugateGradient
 
 SOURCE = str(Path(mercer.__file__).parents[1])

@@ -52,8 +52,8 @@ from mercer import (
     Whiten,
 )
 from mercer.approximation import Approximation, Nystrom, RandomFeatures
-from mercer.approximation.frequencies import KINDS
-from mercer.approximation.landmarks import RULES
+from mercer.approximation.nystrom import RULES
+from mercer.approximation.random_features import KINDS
 from mercer.certificates import Certificate
 from mercer.compat import sklearn as compat
 from mercer.kernels import (

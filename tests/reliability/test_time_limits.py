@@ -20,7 +20,7 @@ from mercer.deadline import TimeLimitError, check, cut_short, within
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Spectrum, Subsequence
 from mercer.selection import MultipleKernel, tune
-from mercer.selection.sharing.refit import Refit
+from mercer.selection.sharing.base import Refit
 from mercer.solvers import BandPath, CholeskyPath, ConjugateGradient, Status, Watch
 
 NATIVE = choose_backend().name == "native"

@@ -10,7 +10,7 @@ from report.page_reader import read
 from mercer import SVC
 from mercer.data import Table
 from mercer.report import model_card, render
-from mercer.report.card import plain
+from mercer.report.write import plain
 
 
 def test_hostile_names_are_text(hostile):

@@ -199,7 +199,7 @@ def test_a_folder_that_is_not_there_is_named(classifier, tmp_path):
 def test_what_is_missing_is_named(classifier, monkeypatch):
     import sys
 
-    from mercer.report import rendering
+    from mercer.report import write as rendering
 
     rendering._template.cache_clear()
     monkeypatch.setitem(sys.modules, "jinja2", None)

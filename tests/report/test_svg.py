@@ -24,8 +24,7 @@ from mercer.report.svg import (
     matrix,
     small_histogram,
 )
-from mercer.report.svg.axes import round_ticks
-from mercer.report.svg.elements import element, words
+from mercer.report.svg.chart import element, round_ticks, words
 
 NUMBERS = st.floats(-1e12, 1e12)
 

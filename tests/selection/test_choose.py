@@ -13,9 +13,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from mercer import SVC, KernelRidge, LogisticRegression, NearestMean, Whiten
 from mercer.data import Kind, Table
 from mercer.selection import choose
-from mercer.selection.choosing.candidates import of_numbers, of_strings
-from mercer.selection.choosing.choice import Comparison
-from mercer.selection.choosing.table_candidates import of_table
+from mercer.selection.choice import Comparison, of_numbers, of_strings, of_table
 
 RNG = np.random.default_rng(0)
 DISC = RNG.normal(size=(240, 2))
@@ -48,7 +46,7 @@ def test_scores_are_those_of_scikit_learn():
 
 
 def test_the_plainest_within_its_error_is_taken_and_the_table_says_why(monkeypatch):
-    monkeypatch.setattr("mercer.selection.choosing.contender._FEW_ROWS", 100)
+    monkeypatch.setattr("mercer.selection.choice._FEW_ROWS", 100)
     found = choose(DISC, RING)
     taken = found.contenders[found.chosen]
     assert taken.behind <= taken.behind_error

@@ -6,7 +6,7 @@ import pytest
 from mercer import SVC, GaussianClassifier, KernelRidge
 from mercer.kernels import Gaussian, Linear
 from mercer.selection import Grid, Race, tune
-from mercer.selection.edges import MOST_STEPS, edges_of, grow, widened
+from mercer.selection.grids import MOST_STEPS, edges_of, grow, widened
 
 RNG = np.random.default_rng(0)
 

@@ -22,7 +22,7 @@ from mercer import (
 )
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.selection import FeatureElimination, eliminate_features
-from mercer.selection.elimination.margin_loss import margin_losses
+from mercer.selection.elimination import margin_losses
 
 
 def ring(n=120, d=8, seed=0):

@@ -7,7 +7,7 @@ from sklearn.model_selection import KFold, StratifiedKFold
 from mercer import SVC, SVR
 from mercer.kernels import Gaussian
 from mercer.selection import choose, cross_validate, tune
-from mercer.selection.running.folds import folds_of, note_on_order
+from mercer.selection.folds import folds_of, note_on_order
 
 RNG = np.random.default_rng(0)
 X = np.sort(RNG.uniform(-3, 3, size=(90, 1)), axis=0)

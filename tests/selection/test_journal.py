@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer.selection import JournalError
-from mercer.selection.running.journal import Journal
+from mercer.selection.journal import Journal
 from mercer.selection.sharing.base import Judged
 
 PARTS = {"the rows": "0123456789abcdef", "the grid": "fedcba9876543210"}

@@ -31,9 +31,11 @@ from mercer.kernels import (
     Tanimoto,
     exp,
 )
+from mercer.machines.gaussian_process.marginal_likelihood import measured
+from mercer.machines.kernel_learning.problem import LeaveOneOut, Likelihood, Relevance, Scaled
+from mercer.machines.kernel_learning.scales import scale_family
+from mercer.machines.svm import problem as svm
 from mercer.problems import KernelCombination
-from mercer.problems.kernel_learning.relevance import LeaveOneOut, Likelihood, Relevance, Scaled
-from mercer.problems.margin import svm
 from mercer.selection import (
     MultipleKernel,
     Tuned,
@@ -42,10 +44,8 @@ from mercer.selection import (
     cross_validate,
     learn_scales,
 )
-from mercer.selection.learning.scale_family import scale_family
 from mercer.solvers import SimplexNewton, Status, Watch, solve
-from mercer.solvers.kernel_learning.bounded_descent import Way, bounded_descent
-from mercer.solvers.kernel_learning.ridge_slopes import measured
+from mercer.solvers.bounded_descent import BestSeen, bounded_descent
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 4))
@@ -831,8 +831,8 @@ def test_inverses_by_panels_equal_those_of_lapack(monkeypatch):
     problem = relevance(Gaussian(1.0), LeaveOneOut())
     scaled = Scaled(np.array([1.5, 0.8, 3.0, 2.0]), 0.2)
     whole = measured(problem, scaled)
-    monkeypatch.setattr("mercer.backends.host_matrix._SHORT", 0)
-    monkeypatch.setattr("mercer.backends.host_matrix._PANEL", 25)
+    monkeypatch.setattr("mercer.backends.host._SHORT", 0)
+    monkeypatch.setattr("mercer.backends.host._PANEL", 25)
     by_panels = measured(problem, scaled)
     assert by_panels[0] == pytest.approx(whole[0], rel=1e-12)
     assert by_panels[1] == pytest.approx(whole[1], abs=1e-10)
@@ -924,7 +924,7 @@ def test_alignment_says_which_limit_stopped_it():
 def test_equally_good_scales_are_those_where_the_measure_is_flat():
     problem = relevance(Gaussian(1.0), LeaveOneOut())
     told = []
-    way, kept = Way(problem, lambda _: told[-1], Watch(), problem.starts[0]), []
+    way, kept = BestSeen(problem, lambda _: told[-1], Watch(), problem.starts[0]), []
     seen = [(1.0, 5.0), (1.0 - 1e-9, 8.0), (1.0 + 5e-9, 2.0), (1.1, 0.0), (0.9, 9.0), (1.0, 1.0)]
     for k, (value, slope) in enumerate(seen):
         told.append((value, np.full(5, slope)))

@@ -38,7 +38,7 @@ from mercer.selection import (
     tune,
 )
 from mercer.selection.grids import Grid
-from mercer.selection.running.task import Task
+from mercer.selection.task import Task
 
 
 class Surface:

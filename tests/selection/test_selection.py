@@ -21,7 +21,7 @@ from mercer.selection import (
     learning_curve,
     roc,
 )
-from mercer.selection.running.folds import folds_of
+from mercer.selection.folds import folds_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((90, 3))

@@ -55,13 +55,12 @@ from mercer.selection import (
     TuningProgress,
     tune,
 )
-from mercer.selection.running.folds import folds_of
-from mercer.selection.running.identity import digest
-from mercer.selection.running.scheduler import Work, run
-from mercer.selection.running.task import Task, machine_at
-from mercer.selection.running.task_setup import make_task
+from mercer.selection.folds import folds_of
+from mercer.selection.identity import digest
+from mercer.selection.run import ScheduledWork, run
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
-from mercer.selection.sharing.refit import Refit
+from mercer.selection.sharing.base import Refit
+from mercer.selection.task import Task, machine_at, make_task
 
 SOURCE = str(Path(mercer.__file__).parents[1])
 
@@ -895,7 +894,7 @@ def judged_by(made, stopping=lambda: False, done=lambda group, unit: False, inst
         for one in finished:
             found.update(one.judged)
 
-    run(Work(made, done, keep, stopping, instead or (lambda *_: [])))
+    run(ScheduledWork(made, done, keep, stopping, instead or (lambda *_: [])))
     return found
 
 

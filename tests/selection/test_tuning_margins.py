@@ -23,14 +23,14 @@ from sklearn.model_selection import (
 
 from mercer import SVC, SVR, OneClassSVM, config
 from mercer.backends import choose_backend
-from mercer.backends.boxes import Box, BoxPath, PathStep
+from mercer.backends.contract import Box, BoxPath, PathStep
 from mercer.backends.reference.backend import Reference
-from mercer.gram import exact_parts
+from mercer.gram import accurate_products
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum
-from mercer.selection.running.task import Task
 from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.margin.group import Margins
-from mercer.selection.sharing.refit import Refit
+from mercer.selection.sharing.base import Refit
+from mercer.selection.sharing.svm import Margins
+from mercer.selection.task import Task
 
 KERNELS = [Gaussian(0.7), Gaussian(3.0)]
 RNG = np.random.default_rng(0)
@@ -223,7 +223,7 @@ def big(n=1500, d=8):
 @pytest.mark.parametrize("widened", [True, False])
 def test_large_C_on_a_float32_matrix_is_right_to_the_tolerance(widened, monkeypatch):
     """What float32 spoils is mended on a float64 matrix, or else from the points."""
-    monkeypatch.setattr(exact_parts, "FLOAT64_COPY", 0.5)
+    monkeypatch.setattr(accurate_products, "FLOAT64_COPY", 0.5)
     rows, y = big()
     splits = tuple(StratifiedKFold(3).split(rows, y))[:1]
     task = task_of(SVC(Gaussian(4.0)), rows, y, splits, "roc_auc")

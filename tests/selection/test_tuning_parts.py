@@ -8,9 +8,9 @@ import mercer
 from mercer import SVC, KernelRidge, NearestMean
 from mercer.gram import Source
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum, exp
-from mercer.kernels.families.given import FromCallable
+from mercer.kernels.families import FromCallable
 from mercer.selection import tune
-from mercer.selection.sharing.parts import Parts
+from mercer.selection.sharing.gram import Parts
 
 RNG = np.random.default_rng(0)
 WORDS = ["".join(RNG.choice(list("abcd"), size=12)) for _ in range(60)]

@@ -15,12 +15,12 @@ from sklearn.preprocessing import StandardScaler
 
 from mercer import KernelRidge, config
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Sigmoid, Spectrum
+from mercer.machines.ridge import krylov_folds
+from mercer.machines.ridge.krylov_folds import room
 from mercer.selection import tune
-from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import Stopped, groups
-from mercer.selection.sharing.ridge.paths import FeaturePath, LeftOutPath, MatrixPath, Path
-from mercer.solvers.ridge.folds import krylov
-from mercer.solvers.ridge.folds.krylov import room
+from mercer.selection.sharing.ridge import FeaturePath, LeftOutPath, MatrixPath, Path
+from mercer.selection.task import make_task
 
 FOLDS = KFold(4, shuffle=True, random_state=1)
 PENALTIES = np.logspace(-4, 2, 7).tolist()
@@ -333,7 +333,7 @@ def test_a_run_taken_up_again_gives_the_same(tmp_path):
 @pytest.fixture
 def subspaces(monkeypatch):
     """Few rows make cheap factors; here subspaces have to go on."""
-    monkeypatch.setattr(krylov, "_FACTOR", 1e-6)
+    monkeypatch.setattr(krylov_folds, "_FACTOR", 1e-6)
 
 
 @pytest.mark.parametrize("bias", [True, False])

@@ -25,16 +25,13 @@ from mercer import (
     SpectralClustering,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
-from mercer.machines.base.reuse import Store
-from mercer.machines.base.sharing import SharedMatrix
+from mercer.machines.base.sharing import SharedMatrix, Store
 from mercer.selection import tune
-from mercer.selection.running.task_setup import make_task
 from mercer.selection.sharing import groups
-from mercer.selection.sharing.components import Truncated
-from mercer.selection.sharing.decompositions import OneDecomposition
+from mercer.selection.sharing.base import Refit
+from mercer.selection.sharing.cut_from_largest import OneDecomposition, OneSearch, Truncated
 from mercer.selection.sharing.gram import OneGram
-from mercer.selection.sharing.neighbours import OneSearch
-from mercer.selection.sharing.refit import Refit
+from mercer.selection.task import make_task
 from mercer.solvers import solve
 
 FOLDS = KFold(3, shuffle=True, random_state=1)
@@ -269,12 +266,12 @@ def test_eigenpairs_are_found_once_for_each_fold_and_kernel(monkeypatch):
         solved.append(problem.count)
         return solve(problem, *args, **kwargs)
 
-    monkeypatch.setattr("mercer.machines.projection.pca.solve", counting)
+    monkeypatch.setattr("mercer.machines.decomposition.pca.solve", counting)
     grid = {"kernel__scale": [0.5, 2.0], "n_components": [3, 9, 1]}
     tune(PCA(kernel=Gaussian(1.0)), X, grid=grid, cv=FOLDS, scoring=spread)
     assert solved == [9] * 6
     solved.clear()
-    monkeypatch.setattr("mercer.machines.clustering.relaxation.solved", counting)
+    monkeypatch.setattr("mercer.machines.clustering.graph_cut_relaxation.solved", counting)
     machine = SpectralClustering(kernel=Gaussian(1.0), random_state=0)
     tune(machine, X, grid={"n_clusters": [2, 6, 4]}, cv=FOLDS, scoring=evenness)
     assert len(solved) == 3

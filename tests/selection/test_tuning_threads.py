@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer.selection.running import scheduler
+from mercer.selection import run as scheduler
 from mercer.selection.sharing.base import Group, Judged
 
 SOURCE = str(Path(mercer.__file__).parents[1])
@@ -32,7 +32,7 @@ class Quick(Group):
 
 
 def work():
-    return scheduler.Work(
+    return scheduler.ScheduledWork(
         [Quick(0), Quick(1)],
         done=lambda group, unit: False,
         keep=lambda finished: None,

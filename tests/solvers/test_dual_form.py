@@ -8,7 +8,7 @@ from mercer import KernelRidge, certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Linear
 from mercer.problems import Coefficients, LinearSystem
-from mercer.solvers.dual_form import dual_form
+from mercer.solvers.linear_algebra import dual_form
 
 rng = np.random.default_rng(0)
 n = 40

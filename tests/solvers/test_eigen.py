@@ -25,12 +25,12 @@ from mercer.gram import (
     make_gram,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.machines.solve import choose
 from mercer.problems import Eigenproblem, Modes
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import Eigh, Lanczos, Status, solve
-from mercer.solvers.choose import choose
-from mercer.solvers.spectral.krylov import largest_pairs
-from mercer.solvers.spectral.signs import signs_of
+from mercer.solvers.eigen.block_lanczos import largest_pairs
+from mercer.solvers.eigen.dense import signs_of
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((900, 4))

@@ -6,11 +6,11 @@ import pytest
 from mercer import config, deadline
 from mercer.gram import FactoredGram
 from mercer.gram.policy import STORED_UNSEEN
-from mercer.problems.margin import svm
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.descent import VIOLATION
+from mercer.machines.svm.primal import crossover, interior_point
+from mercer.machines.svm.primal.screening import FeatureProgramme
 from mercer.solvers import InteriorPoint, Status, Watch
-from mercer.solvers.linear_margin import fallback, interior_point
-from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.margin.descent import VIOLATION
 
 
 def problem(n):
@@ -38,7 +38,7 @@ def test_the_matrix_is_written_only_where_budget_and_time_allow(
     asked = problem(rows)
     b = asked.feasible_near(np.zeros(rows))
     with config(memory=memory), deadline.within(seconds, "test"):
-        found, _ = fallback.fall_back(
+        found, _ = crossover.fall_back(
             asked, FeatureProgramme.of(asked), b, VIOLATION, 1e-3, Watch(), most=5
         )
     assert bool(written) is stored
@@ -62,18 +62,18 @@ def test_an_answer_outlives_a_fallback_without_time(monkeypatch):
 @pytest.mark.parametrize("rows", [100, 4000])
 def test_descents_that_gain_nothing_end(rows, monkeypatch):
     """About a second of work, whatever the tolerance: never a million steps on many rows."""
-    monkeypatch.setattr(fallback, "_ENTRIES", 1e5)
+    monkeypatch.setattr(crossover, "_ENTRIES", 1e5)
     asked = problem(rows)
     b = asked.feasible_near(np.zeros(rows))
     P = FeatureProgramme.of(asked)
-    _, steps = fallback.fall_back(asked, P, b, VIOLATION, 1e-300, Watch())
+    _, steps = crossover.fall_back(asked, P, b, VIOLATION, 1e-300, Watch())
     assert steps <= 1e5 / rows
 
 
 def test_steps_on_a_matrix_of_few_rows_are_counted(monkeypatch):
     """A second's worth of entries of six rows would be 10^8 steps, which take minutes."""
-    monkeypatch.setattr(fallback, "_STEPS", 40)
+    monkeypatch.setattr(crossover, "_STEPS", 40)
     asked = problem(6)
     b = asked.feasible_near(np.zeros(6))
-    _, steps = fallback.fall_back(asked, FeatureProgramme.of(asked), b, VIOLATION, 0.0, Watch())
+    _, steps = crossover.fall_back(asked, FeatureProgramme.of(asked), b, VIOLATION, 0.0, Watch())
     assert 0 < steps <= 40

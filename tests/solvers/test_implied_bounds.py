@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from mercer.gram import FactoredGram
+from mercer.machines.svm import problem
+from mercer.machines.svm.primal.barrier import implied_bounds
 from mercer.problems import BoxQP
-from mercer.problems.margin import svm
 from mercer.solvers import InteriorPoint, Status, Watch
-from mercer.solvers.linear_margin.implied_bounds import implied_bounds
 
 
 @pytest.fixture
@@ -63,7 +63,7 @@ def test_a_row_of_any_weight_is_answered_alike(rng, heavy):
 
     def answered(weight):
         C = np.where(np.arange(500) == 7, weight, 1.0)
-        return InteriorPoint().run(svm.svr(gram, targets, C, 0.0), Watch())
+        return InteriorPoint().run(problem.svr(gram, targets, C, 0.0), Watch())
 
     known, found = answered(1e4), answered(heavy)
     assert known.status is found.status is Status.SOLVED

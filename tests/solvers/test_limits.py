@@ -13,9 +13,9 @@ from mercer import machines
 from mercer.compat import sklearn as compat
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
+from mercer.machines.svm import subset_descent
+from mercer.machines.svm.primal.crossover import DualDescent
 from mercer.solvers import InteriorPoint, Status, WorkingSets
-from mercer.solvers.linear_margin.dual_descent import DualDescent
-from mercer.solvers.margin import working_sets
 
 rng = np.random.default_rng(0)
 X = np.abs(rng.standard_normal((80, 4)))
@@ -172,8 +172,8 @@ def test_one_step_of_the_drop_in_machines(name, kernel):
 @pytest.mark.parametrize("machine", [SVR(Gaussian(4.0), np.inf, 0.0), SVR(C=1e6, nu=0.9)])
 def test_sets_too_small_for_the_free_variables_end_and_say_so(machine, monkeypatch):
     # pair steps alone are bounded by 10^7, a few in each set: that took minutes
-    monkeypatch.setattr(working_sets, "_LEAST_SETS", 100)
-    monkeypatch.setattr(working_sets, "_SETS_PER_ROW", 2)
+    monkeypatch.setattr(subset_descent, "_LEAST_SETS", 100)
+    monkeypatch.setattr(subset_descent, "_SETS_PER_ROW", 2)
     with mercer.config(memory="40 kB"):
         solution = fitted(machine, X, TARGETS).solution_
         asked = fitted(machine.set_params(max_iter=8000), X, TARGETS).solution_

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from mercer.gram import FactoredGram, exact
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.primal.barrier import Saddle
 from mercer.problems import BoxQP
-from mercer.problems.margin import svm
 from mercer.solvers import DualDescent, InteriorPoint, Status, Watch, solve
-from mercer.solvers.linear_margin.saddle import Saddle
 
 DATA = ("plain", "doubled", "constant", "wide", "rare", "far", "uneven", "zero", "repeated")
 

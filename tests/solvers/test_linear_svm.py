@@ -22,8 +22,8 @@ from mercer.gram import (
     make_gram,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP
-from mercer.problems.margin import svm
 from mercer.solvers import (
     SMO,
     DualDescent,

@@ -10,14 +10,14 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, KMeans, OneClassSVM
 from mercer.gram import FactoredGram
+from mercer.machines.clustering import seeding
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.primal import interior_point
+from mercer.machines.svm.primal.interior_point import effective_rows
+from mercer.machines.svm.primal.screening import FeatureProgramme
 from mercer.problems import Partition
-from mercer.problems.margin import svm
 from mercer.solvers.base import Status
-from mercer.solvers.clustering import sampled_starts
-from mercer.solvers.linear_margin import feature_search
-from mercer.solvers.linear_margin.screening import FeatureProgramme
-from mercer.solvers.linear_margin.stratified_sample import effective_rows
-from mercer.solvers.weighted_gram import weighted_gram
+from mercer.solvers.linear_algebra import weighted_gram
 
 
 @pytest.fixture(scope="module")
@@ -32,16 +32,16 @@ def test_programmes_of_few_rows_within_one_another_have_one_answer(rows, machine
     """Rows far from a corner are left out of ever smaller programmes, which answer for all."""
     X, y = rows
     every = _values(clone(machine).fit(X, y), X)
-    monkeypatch.setattr(feature_search, "_FEWEST", 100)
-    monkeypatch.setattr(feature_search, "_FEW_PER_UNKNOWN", 2)
+    monkeypatch.setattr(interior_point, "_FEWEST", 100)
+    monkeypatch.setattr(interior_point, "_FEW_PER_UNKNOWN", 2)
     sizes: list[int] = []
-    follow = feature_search.barrier
+    follow = interior_point.barrier
 
     def counted(part, *given):
         sizes.append(len(part.linear))
         return follow(part, *given)
 
-    monkeypatch.setattr(feature_search, "barrier", counted)
+    monkeypatch.setattr(interior_point, "barrier", counted)
     nested = clone(machine).fit(X, y)
     assert nested.certificate_.ok
     assert max(sizes) < len(X) // 20
@@ -58,7 +58,7 @@ def test_a_classifier_of_many_rows_is_the_one_of_all_of_them(rows, slack, scale,
     X, y = rows
     X, C = X * scale, 1.0 / scale**2
     found = SVC("linear", C=C, slack=slack).fit(X, y)
-    monkeypatch.setattr(feature_search, "can_round", lambda P: False)
+    monkeypatch.setattr(interior_point, "can_round", lambda P: False)
     direct = SVC("linear", C=C, slack=slack).fit(X, y)
     assert found.solution_.status is direct.solution_.status is Status.SOLVED
     assert found.certificate_.ok
@@ -161,12 +161,12 @@ def test_starts_on_a_sample_end_as_low_as_on_all_rows(monkeypatch):
     centres = 6.0 * rng.standard_normal((5, 3))
     X = centres[rng.integers(0, 5, 6000)] + rng.standard_normal((6000, 3))
     whole = KMeans(5, kernel="linear", random_state=0).fit(X)
-    monkeypatch.setattr(sampled_starts, "_ROWS", 500)
-    monkeypatch.setattr(sampled_starts, "_ROWS_PER_CLUSTER", 10)
+    monkeypatch.setattr(seeding, "_ROWS", 500)
+    monkeypatch.setattr(seeding, "_ROWS_PER_CLUSTER", 10)
     asked = []
-    is_sampled = sampled_starts.is_sampled
+    is_sampled = seeding.is_sampled
     monkeypatch.setattr(
-        "mercer.solvers.clustering.lloyd.is_sampled",
+        "mercer.machines.clustering.lloyd.is_sampled",
         lambda p: asked.append(is_sampled(p)) or asked[-1],
     )
     sampled = KMeans(5, kernel="linear", random_state=0).fit(X)
@@ -176,8 +176,8 @@ def test_starts_on_a_sample_end_as_low_as_on_all_rows(monkeypatch):
 
 
 def test_a_sample_with_all_weight_on_one_row_gives_way_to_all_rows(monkeypatch):
-    monkeypatch.setattr(sampled_starts, "_ROWS", 50)
-    monkeypatch.setattr(sampled_starts, "_ROWS_PER_CLUSTER", 1)
+    monkeypatch.setattr(seeding, "_ROWS", 50)
+    monkeypatch.setattr(seeding, "_ROWS_PER_CLUSTER", 1)
     X = np.random.default_rng(2).standard_normal((2000, 2))
     weights = np.full(2000, 1e-12)
     weights[7] = 1.0

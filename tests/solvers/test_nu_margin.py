@@ -9,7 +9,7 @@ from scipy.optimize import linprog
 from mercer import SVC, SVR, EnclosingBall, OneClassSVM
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.problems.margin import svm
+from mercer.machines.svm import problem as svm
 from mercer.solvers import Status, solve
 
 KERNELS = [Gaussian(0.3), Gaussian(1.0), Linear(), Polynomial(2)]

@@ -8,9 +8,8 @@ from sklearn.svm import NuSVR
 from mercer import SVR, Status
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Polynomial
-from mercer.problems.margin import svm
-from mercer.solvers.margin import smo
-from mercer.solvers.margin.tube import is_nu_tube
+from mercer.machines.svm import problem, smo
+from mercer.machines.svm.nu_tube import is_nu_tube
 
 rng = np.random.default_rng(0)
 X = rng.uniform(0, 1, (60, 2))
@@ -27,11 +26,11 @@ def soon(monkeypatch):
 
 def test_only_nu_regression_has_a_tube():
     signs, C = np.where(y > 0, 1.0, -1.0), rng.uniform(1, 2, 60)
-    assert is_nu_tube(svm.nu_svr(GRAM, y, C, 0.5))
+    assert is_nu_tube(problem.nu_svr(GRAM, y, C, 0.5))
     others = (
-        svm.nu_svc(GRAM, signs, C, 0.3),
-        svm.svr(GRAM, y, C, 0.1),
-        svm.one_class(GRAM, C, 0.5),
+        problem.nu_svc(GRAM, signs, C, 0.3),
+        problem.svr(GRAM, y, C, 0.1),
+        problem.one_class(GRAM, C, 0.5),
     )
     assert not any(map(is_nu_tube, others))
 

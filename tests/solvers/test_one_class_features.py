@@ -10,7 +10,7 @@ import pytest
 from mercer import OneClassSVM
 from mercer.approximation import Nystrom
 from mercer.kernels import Gaussian
-from mercer.solvers.linear_margin import feature_search
+from mercer.machines.svm.primal import interior_point
 
 
 @pytest.mark.parametrize("nu", [0.5, 0.1, 0.01])
@@ -19,13 +19,13 @@ def test_few_rows_are_left_to_the_interior_point_method(
 ) -> None:
     """Descents on rounded corners end near the answer, whatever share is outside."""
     seen: list[int] = []
-    follow = feature_search.barrier
+    follow = interior_point.barrier
 
     def counted(part: Any, *others: Any) -> Any:
         seen.append(part.rows.count)
         return follow(part, *others)
 
-    monkeypatch.setattr(feature_search, "barrier", counted)
+    monkeypatch.setattr(interior_point, "barrier", counted)
     X = np.random.default_rng(0).normal(size=(12_000, 3))
     machine = OneClassSVM(Gaussian(2.0), nu=nu, approximation=Nystrom(20)).fit(X)
     assert machine.certificate_.ok

@@ -20,13 +20,12 @@ from mercer import LogisticRegression, Status
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Intersection, Linear, Polynomial
+from mercer.machines.logistic import newton_lbfgs
+from mercer.machines.logistic.descent import space_of
+from mercer.machines.logistic.newton_cg import HessianPreconditioner, SampledHessian
+from mercer.machines.logistic.newton_lbfgs import _exact
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
-from mercer.solvers.risk import newton
-from mercer.solvers.risk.newton import _exact
-from mercer.solvers.risk.preconditioned import HessianPreconditioner
-from mercer.solvers.risk.sampled_hessian import SampledHessian
-from mercer.solvers.risk.space import space_of
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -195,8 +194,8 @@ def test_samples_of_many_features_end_where_decompositions_do(monkeypatch, scale
     A = np.round(1024 * A) / 1024  # so that a shift loses nothing
     weights = np.random.default_rng(0).integers(0, 3, 900).astype(float)
     expected = LogisticRegression(penalty=0.5).fit(A, c, weights)
-    monkeypatch.setattr(newton, "WIDEST", 2)
-    monkeypatch.setattr(newton, "_CHEAP", 0)
+    monkeypatch.setattr(newton_lbfgs, "WIDEST", 2)
+    monkeypatch.setattr(newton_lbfgs, "_CHEAP", 0)
     found = LogisticRegression(penalty=0.5 * scale**2).fit(scale * (A + shift), c, weights)
     assert found.solution_.status.ok and found.certificate_.ok
     np.testing.assert_allclose(scale * found.coef_, expected.coef_, rtol=1e-5, atol=1e-7)

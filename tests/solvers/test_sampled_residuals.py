@@ -8,7 +8,7 @@ from mercer.gram import CenteredGram, DenseGram, Need, PrecomputedGram, ScaledGr
 from mercer.kernels import Gaussian
 from mercer.problems import Eigenproblem
 from mercer.solvers import Lanczos, Status, solve
-from mercer.solvers.spectral.sampled_residuals import ROWS, sampled_residuals
+from mercer.solvers.eigen.lanczos_solver import ROWS, sampled_residuals
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1200, 2))

@@ -11,8 +11,9 @@ import mercer
 from mercer.certificates import certify
 from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid
+from mercer.machines.solve import choose
+from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP, Eigenproblem, LinearSystem, RidgePath
-from mercer.problems.margin import svm
 from mercer.solvers import (
     SMO,
     BandPath,
@@ -30,7 +31,6 @@ from mercer.solvers import (
     WorkingSets,
     solve,
 )
-from mercer.solvers.choose import choose
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from sklearn import svm as libsvm
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer.backends.boxes import Box
+from mercer.backends.contract import Box
 from mercer.certificates import certify
 from mercer.gram import (
     DenseGram,
@@ -25,15 +25,13 @@ from mercer.gram import (
     make_gram,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
+from mercer.machines.solve import choose
+from mercer.machines.svm import active_set_newton, subset_descent
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.active_set_newton import newton
+from mercer.machines.svm.descent import Violation
 from mercer.problems import Dual, Duals, Many
-from mercer.problems.margin import svm
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
-from mercer.solvers.choose import choose
-from mercer.solvers.margin import choose_set, divide, rounds
-from mercer.solvers.margin import newton as margin_newton
-from mercer.solvers.margin import set_engine as sets
-from mercer.solvers.margin.descent import Violation
-from mercer.solvers.margin.newton import newton
 from mercer.testing import check_solver
 
 KINDS = ["svc", "svc_l2", "nu_svc", "svr", "svr_l2", "nu_svr", "one_class", "ball"]
@@ -200,7 +198,7 @@ def test_newton_brings_a_variable_back_from_its_bound():
             b = best.copy()
             missing = min(problem.upper[i] - b[i], b[j] - problem.lower[j])
             b[[i, j]] += [missing, -missing]  # one of both is at its bound now
-            step = margin_newton._step(problem, b, problem.linear - problem.gram @ b)
+            step = active_set_newton._step(problem, b, problem.linear - problem.gram @ b)
             if step is not None:
                 found += 1
                 assert (b * (b + step) >= 0).all()  # no side of zero changes within a step
@@ -385,13 +383,13 @@ def small_sets(request, monkeypatch):
     """Make sets so small that problems of fifty rows need many of them, on each route."""
     sizes = {"DIRECT": 8, "SMALLEST": 6, "FIRST": 8, "LEAST_FIRST": 2, "LEAST_JOINING": 4}
     for name, size in (sizes | {"SAMPLED": 4, "ONE_IN": 3, "LEAST_NEAR": 4}).items():
-        monkeypatch.setattr(choose_set, name, size)
+        monkeypatch.setattr(subset_descent, name, size)
     for name, value in ({"_AT_ONCE": 1} | ROUTES[request.param]).items():
-        monkeypatch.setattr(rounds if hasattr(rounds, name) else sets, name, value)
+        monkeypatch.setattr(subset_descent, name, value)
     for name, value in {"_ROWS": 8, "_SEEN": 2, "LEAST_BETWEEN": -np.inf}.items():
-        monkeypatch.setattr(divide, name, value)
+        monkeypatch.setattr(subset_descent, name, value)
     if request.param in UNSTORED:
-        monkeypatch.setattr(sets.Sets, "_fits", lambda self, parts: False)
+        monkeypatch.setattr(subset_descent.Sets, "_fits", lambda self, parts: False)
 
 
 @pytest.mark.sampled(4)

@@ -11,7 +11,7 @@ from mercer import PCA, SVC, KernelRidge, KMeans, LogisticRegression, NaiveBayes
 from mercer.approximation import Nystrom
 from mercer.blocks import ArrayBlocks, blocks_of
 from mercer.kernels import Gaussian
-from mercer.streaming.fits.margin.hinge_rows import NearBlocks, NearRows
+from mercer.machines.svm.blocks_interior_point import NearBlocks, NearRows
 
 RNG = np.random.default_rng(0)
 X = np.abs(np.concatenate([RNG.standard_normal((30, 3)), RNG.standard_normal((30, 3)) + 3.0]))

@@ -20,8 +20,8 @@ from mercer import (
 from mercer.blocks import ArrayBlocks, blocks_of
 from mercer.deadline import TimeLimitError
 from mercer.kernels import Gaussian
+from mercer.machines.svm import blocks as screened_margin
 from mercer.streaming import predict
-from mercer.streaming.fits.margin import screened_margin
 
 ROWS, COLUMNS, BLOCKS = 500, 20, 60
 BUDGET = 1_100_000  # bytes: less than a quarter of what the rows take

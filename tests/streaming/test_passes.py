@@ -5,8 +5,8 @@ import pytest
 
 from mercer import SVC, KMeans
 from mercer.blocks import ArrayBlocks
+from mercer.machines.svm import blocks as screened_margin
 from mercer.solvers import Status
-from mercer.streaming.fits.margin import screened_margin
 
 
 class Counted(ArrayBlocks):

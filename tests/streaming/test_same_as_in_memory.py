@@ -230,7 +230,7 @@ def test_leave_one_out_scores_are_those_in_memory():
 
 
 def test_many_unknowns_take_quasi_newton_steps(monkeypatch):
-    monkeypatch.setattr("mercer.streaming.fits.newton._UNKNOWNS", 0)
+    monkeypatch.setattr("mercer.machines.logistic.blocks._UNKNOWNS", 0)
     machine = LogisticRegression(FEATURES)
     apart = fitted(machine, ArrayBlocks(X, LABELS, WEIGHTS, rows=50))
     whole = fitted(machine, X, LABELS, sample_weight=WEIGHTS)

@@ -18,7 +18,7 @@ from wsproto.events import (
     TextMessage,
 )
 
-from mercer.studio.running import configuration
+from mercer.studio.server import configuration
 
 TOKEN = "a-token-that-tests-know"
 

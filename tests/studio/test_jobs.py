@@ -12,12 +12,11 @@ from studio.test_machines import VIEW, array, asked, scene_of
 
 import mercer
 from mercer.data import read
-from mercer.studio.catalog.presets import PRESETS
-from mercer.studio.catalog.table import MACHINES
+from mercer.studio.catalog import MACHINES
 from mercer.studio.jobs import export
 from mercer.studio.jobs.bench import Bench, read_table
-from mercer.studio.limits import StudioLimits
-from mercer.studio.refusal import RefusalError
+from mercer.studio.limits import RefusalError, StudioLimits
+from mercer.studio.presets import PRESETS
 from mercer.studio.tables import described
 from mercer.studio.tours.table import TOURS
 

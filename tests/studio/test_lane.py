@@ -8,11 +8,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from mercer.studio import lane as lanes
-from mercer.studio.lane import Lane
+from mercer.studio import session
 from mercer.studio.limits import StudioLimits
+from mercer.studio.session import Lane, Worker, Workers
 from mercer.studio.tables import Tables
-from mercer.studio.workers import Worker, Workers
 
 
 class Puppet:
@@ -121,7 +120,7 @@ def test_a_newer_request_breaks_the_running_one_off():
 
 
 def test_a_process_that_does_not_stop_is_ended_and_replaced(monkeypatch):
-    monkeypatch.setattr(lanes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(session, "_LANE_PATIENCE", 0.0)
 
     async def play(lane, stock, said):
         lane.ask(fit(1), 9)
@@ -137,7 +136,7 @@ def test_a_process_that_does_not_stop_is_ended_and_replaced(monkeypatch):
 
 
 def test_a_process_past_its_time_is_ended(monkeypatch):
-    monkeypatch.setattr(lanes, "_GRACE", 0.0)
+    monkeypatch.setattr(session, "_GRACE", 0.0)
 
     async def play(lane, stock, said):
         lane.ask(fit(1), 0.0)
@@ -202,7 +201,7 @@ def test_a_process_with_nothing_to_do_is_kept_for_the_next_page(busy):
 
 
 def test_a_process_that_does_not_stop_for_a_closed_page_is_ended(monkeypatch):
-    monkeypatch.setattr(lanes, "_PATIENCE", 0.0)
+    monkeypatch.setattr(session, "_LANE_PATIENCE", 0.0)
 
     async def play(lane, stock, said):
         lane.ask(fit(1), 9)

@@ -8,14 +8,22 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.studio.catalog.kernels import OFFERS, numbers_of, tree_of
-from mercer.studio.catalog.parameters import Choice, Integer, Number, Switch
-from mercer.studio.catalog.presets import PRESETS
-from mercer.studio.catalog.table import MACHINES, TASKS
+from mercer.studio.catalog import (
+    MACHINES,
+    OFFERS,
+    TASKS,
+    Integer,
+    Number,
+    Switch,
+    WordChoice,
+    numbers_of,
+    tree_of,
+)
 from mercer.studio.frames import plain, text_of
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.table import LONG, QUICK, job_of
-from mercer.studio.refusal import RefusalError
+from mercer.studio.limits import RefusalError
+from mercer.studio.presets import PRESETS
 
 VIEW = {"bounds": [-1.5, 1.5, -1.5, 1.5], "nx": 12, "ny": 10}
 OF_TASK = {"classes": "moons", "regression": "sinc", "targets": "hills", "unlabelled": "clusters"}
@@ -213,4 +221,4 @@ def test_numbers_that_json_has_not_have_names():
         with pytest.raises(RefusalError, match="must be"):
             kind("x", 1, "").read(value)
     with pytest.raises(RefusalError, match="one of"):
-        Choice("x", "a", "", ("a", "b")).read("c")
+        WordChoice("x", "a", "", ("a", "b")).read("c")

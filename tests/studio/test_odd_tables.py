@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mercer.studio import StudioLimits
-from mercer.studio.catalog.table import MACHINES
+from mercer.studio.catalog import MACHINES
 from mercer.studio.frames import text_of
 from mercer.studio.jobs import __main__ as process
 from mercer.studio.jobs.bench import Bench

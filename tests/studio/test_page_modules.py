@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer.studio.page_files import page_files
+from mercer.studio.server import page_files
 
 PAGE = Path(mercer.__file__).parent / "studio" / "page"
 FILES = sorted(file for file in PAGE.rglob("*") if file.is_file())

@@ -16,8 +16,8 @@ pytest.importorskip("wsproto", reason="the socket of a server that runs needs ws
 from studio.live import TOKEN, Page, RefusedError, free_port, http, studio
 
 from mercer.studio import StudioLimits, show
-from mercer.studio.catalog.presets import PRESETS
-from mercer.studio.page_files import page_files
+from mercer.studio.presets import PRESETS
+from mercer.studio.server import page_files
 
 SMALL = {"bounds": [-1.5, 1.5, -1.5, 1.5], "nx": 10, "ny": 10}
 CSV = b"a,b,kind\n" + b"".join(

@@ -20,7 +20,7 @@ from mercer import (
     SpectralClustering,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.machines.bayes.joint_table import JointTable
+from mercer.machines.bayes.decision import JointTable
 from mercer.theory import (
     HalfSpaces,
     Intervals,

@@ -18,11 +18,9 @@ from mercer.testing import check_backend
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.backend import Torch  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, choose_device  # noqa: E402
-from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
-from mercer.backends.torch.externals import External  # noqa: E402
-from mercer.backends.torch.matrices import cholesky  # noqa: E402
+from mercer.backends.torch.evaluate import CenteredRows, External  # noqa: E402
+from mercer.backends.torch.matrices import DeviceMatrix, cholesky  # noqa: E402
 from mercer.backends.torch.neighbours import smallest  # noqa: E402
-from mercer.backends.torch.operands import Rows  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -150,7 +148,7 @@ def test_a_card_without_room_says_so(monkeypatch):
 def test_rows_without_room_on_the_card_are_sent_block_by_block(monkeypatch):
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
     monkeypatch.setattr(Device, "has_room", lambda self, size: False)
-    assert not Rows(X, None, CPU).is_resident
+    assert not CenteredRows(X, None, CPU).is_resident
     pairs = TorchPairs(GAUSSIAN, X, Y, np.float32, CPU, fused=True)
     assert pairs._fused is None
     np.testing.assert_allclose(pairs.dense(), K, atol=1e-6)
@@ -365,7 +363,7 @@ def test_a_full_card_is_told_in_plain_words(monkeypatch):
 
     machine = mercer.KernelRidge(0.1, kernel=Gaussian(1.0)).fit(X, X[:, 0])
     before = machine.predict(X)
-    monkeypatch.setattr("mercer.machines.regression.ridge.solve", full)
+    monkeypatch.setattr("mercer.machines.ridge.kernel_ridge.solve", full)
     with pytest.raises(MemoryBudgetError, match="KernelRidge: the device is full"):
         machine.fit(X, X[:, 1])
     np.testing.assert_array_equal(machine.predict(X), before)

@@ -26,13 +26,16 @@ from mercer import (
     deadline,
 )
 from mercer.data import Table
-from mercer.problems.neural.autoencoding import Autoencoding
-from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
-from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.machines.neural.problem import (
+    ACTIVATIONS,
+    Autoencoding,
+    NetworkLayout,
+    VariationalAutoencoding,
+)
 from mercer.selection import tune
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.solvers.neural.torch_loss import TorchObjective  # noqa: E402 - after the skip
+from mercer.machines.neural.training import TorchObjective  # noqa: E402 - after the skip
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((150, 3)) @ rng.standard_normal((3, 6)) + 0.3 * rng.standard_normal(

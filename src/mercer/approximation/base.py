@@ -12,12 +12,11 @@ import numpy as np
 from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.expression import Expression
-from mercer.gram.storage.row_map import RowMap
+from mercer.gram.factored import RowMap
 from mercer.kernels import Kernel
-from mercer.kernels.base import proven
-from mercer.kernels.columns import column_names
-from mercer.kernels.inputs import numbered
-from mercer.points import as_points, row_count, take
+from mercer.kernels.algebra import numbered, proven
+from mercer.kernels.features import column_names
+from mercer.rows.points import as_points, row_count, take
 
 # Rows that the error is estimated from, where not all are looked at: entries between 500 rows are
 # 125,000, whose root mean square is known to a percent.

@@ -1,16 +1,4 @@
-"""Random features, derived from a kernel by one rule for each of its parts.
-
-==========================  ==================================================================
-part                        features
-==========================  ==================================================================
-shift-invariant             cos(w'x), sin(w'x) for drawn frequencies w (Rahimi and Recht)
-product of such             frequencies are added
-kernel of few features      those features: exact
-sum                         features of the terms, side by side
-other products, powers      tensor sketch of the features of the factors (Pham and Pagh)
-`.on(columns)`              features of these columns
-==========================  ==================================================================
-"""
+"""Random Fourier features, tensor sketches, and the frequencies of stationary kernels."""
 
 from __future__ import annotations
 
@@ -19,20 +7,212 @@ from functools import singledispatch
 from typing import Any
 
 import numpy as np
+from scipy import special, stats
+from scipy.stats import qmc
 
 from mercer.approximation.base import Approximation, ApproximationError, Features
-from mercer.approximation.frequencies import KINDS, Draws, frequencies
-from mercer.approximation.sincos import PLACES, cosines_and_sines
-from mercer.array_types import Array, Points
+from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
-from mercer.backends.blas import one_blas_thread
-from mercer.card_rows import CardRows
-from mercer.kernels import Constant, Kernel, Linear, Polynomial
-from mercer.kernels.algebra import Power, Product, Sum
+from mercer.backends.lapack import one_blas_thread
+from mercer.kernels import (
+    Constant,
+    Gaussian,
+    Kernel,
+    Laplacian,
+    Linear,
+    Matern,
+    Polynomial,
+    RationalQuadratic,
+)
+from mercer.kernels.algebra import On, Power, Product, Sum
 from mercer.kernels.features import FeatureMap, feature_map
-from mercer.kernels.inputs import On
-from mercer.points import as_points, is_objects, row_count, to_dense
-from mercer.row_chunks import chunked, slices
+from mercer.rows.chunks import chunked, slices
+from mercer.rows.device_arrays import CardRows
+from mercer.rows.points import as_points, is_objects, row_count, to_dense
+
+# --- sincos --------------------------------------------------------------------------------------
+#
+# Cosines and sines of many angles at once, several times as fast as one by one.
+#
+# An angle is the nearest of 256 on the circle, whose cosine and sine are in a table, and a rest
+# of at most 0.0123, for which four terms of the series leave nothing that float64 could hold.
+
+PLACES = 256
+_STEP = 2 * np.pi / PLACES
+_TABLE = np.exp(1j * _STEP * np.arange(PLACES))
+_COS, _SIN = np.ascontiguousarray(_TABLE.real), np.ascontiguousarray(_TABLE.imag)
+_ENTRIES = 1 << 14  # at a time: all that is worked with stays in a cache of the second level
+
+
+def cosines_and_sines(places: Array, amplitude: float, cosines: Array, sines: Array) -> None:
+    """Write amplitude times cosines and sines of angles.
+
+    Parameters
+    ----------
+    places : (n, m) array
+        Angles in 256ths of the circle; overwritten.
+    amplitude : float
+        What both are multiplied by.
+    cosines, sines : (n, m) arrays
+        Where they go.
+    """
+    n, m = places.shape
+    step = max(1, _ENTRIES // max(1, m))
+    with np.errstate(invalid="ignore"):  # infinite angles have no cosine
+        for first in range(0, n, step):
+            part = slice(first, first + step)
+            _write(places[part], amplitude, cosines[part], sines[part])
+
+
+def _write(x: Array, amplitude: float, cosines: Array, sines: Array) -> None:
+    nearest = np.rint(x)
+    index = nearest.astype(np.int64) & (PLACES - 1)
+    x -= nearest
+    x *= _STEP
+    square = x * x
+    c = square * (-1.0 / 720.0)  # of the rest: cos, then sin
+    c += 1.0 / 24.0
+    c *= square
+    c -= 0.5
+    c *= square
+    c += 1.0
+    s = square * (1.0 / 120.0)
+    s -= 1.0 / 6.0
+    s *= square
+    s += 1.0
+    s *= x
+    c *= amplitude
+    s *= amplitude
+    at, over = _COS[index], _SIN[index]
+    np.multiply(at, c, out=cosines)
+    np.multiply(over, s, out=square)
+    cosines -= square
+    np.multiply(over, c, out=sines)
+    at *= s
+    sines += at
+
+
+# --- frequencies ---------------------------------------------------------------------------------
+#
+# Frequencies of shift-invariant kernels: k(x - y) is the mean of cos(w'(x - y)) over draws of w.
+#
+# =====================  =======================================================================
+# kernel                 a draw of w, from a standard normal z and a uniform u
+# =====================  =======================================================================
+# Gaussian               z / scale
+# Laplacian              Cauchy for each column: tan(pi (Phi(z) - 1/2)) / scale
+# Matern                 z / scale / sqrt(g), g = chi2(2 nu) / (2 nu): multivariate t
+# RationalQuadratic      z / scale * sqrt(g / alpha), g = gamma(alpha): a mixture of Gaussians
+# product of such        the sum of their draws
+# =====================  =======================================================================
+
+_INSIDE = 1e-12  # draws stay off the ends of (0, 1), where quantiles are infinite
+
+
+class Draws:
+    """Standard normals and uniforms, drawn in one of three ways.
+
+    Parameters
+    ----------
+    kind : {"orthogonal", "quasi", "independent"}
+        Orthogonal directions with the lengths of independent ones; points of a scrambled Sobol
+        sequence; or independent.
+    rng : numpy Generator
+        Where randomness comes from.
+    """
+
+    def __init__(self, kind: str, rng: np.random.Generator) -> None:
+        self.kind, self.rng = kind, rng
+
+    def __call__(self, d: int, parts: int, m: int) -> tuple[Array, Array]:
+        """Draw normals (d, m) and uniforms (parts, m): m points, whose parts are independent."""
+        normals, uniforms = _DRAWS[self.kind](d, parts, m, self.rng)
+        return np.asarray(normals), np.asarray(uniforms)
+
+
+def _independent(d: int, parts: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    return rng.standard_normal((d, m)), rng.uniform(_INSIDE, 1 - _INSIDE, (parts, m))
+
+
+def _orthogonal(d: int, parts: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    blocks = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(-(-m // d))]
+    directions = np.concatenate(blocks, axis=1)[:, :m]
+    lengths = np.sqrt(rng.chisquare(d, m))
+    return directions * lengths, rng.uniform(_INSIDE, 1 - _INSIDE, (parts, m))
+
+
+def _quasi(d: int, parts: int, m: int, rng: np.random.Generator) -> tuple[Array, Array]:
+    points = qmc.Sobol(d + parts, rng=rng).random_base2(int(np.ceil(np.log2(m))))[:m].T
+    points = np.clip(points, _INSIDE, 1 - _INSIDE)
+    return special.ndtri(points[:d]), points[d:]
+
+
+_DRAWS: dict[str, Any] = {
+    "orthogonal": _orthogonal,
+    "quasi": _quasi,
+    "independent": _independent,
+}
+KINDS = tuple(_DRAWS)
+
+
+@singledispatch
+def frequencies(kernel: Kernel, normals: Array, uniforms: Array) -> Array | None:
+    """Return frequencies (d, m) of a shift-invariant kernel with k(x, x) = 1; None for others.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        On d columns.
+    normals : (d, m) array
+        Standard normal draws.
+    uniforms : (m,) array
+        Uniform draws.
+    """
+    return None
+
+
+@frequencies.register
+def _(kernel: Gaussian, normals: Array, uniforms: Array) -> Array | None:
+    return np.asarray(normals / _scale(kernel.scale))
+
+
+@frequencies.register
+def _(kernel: Laplacian, normals: Array, uniforms: Array) -> Array | None:
+    return np.asarray(np.tan(np.pi * (special.ndtr(normals) - 0.5)) / _scale(kernel.scale))
+
+
+@frequencies.register
+def _(kernel: Matern, normals: Array, uniforms: Array) -> Array | None:
+    if np.isinf(kernel.nu):
+        return np.asarray(normals / _scale(kernel.scale))
+    mixing = stats.chi2.ppf(uniforms, 2 * kernel.nu) / (2 * kernel.nu)
+    return np.asarray(normals / _scale(kernel.scale) / np.sqrt(mixing))
+
+
+@frequencies.register
+def _(kernel: RationalQuadratic, normals: Array, uniforms: Array) -> Array | None:
+    mixing = special.gammaincinv(kernel.alpha, uniforms) / kernel.alpha
+    return np.asarray(normals / _scale(kernel.scale) * np.sqrt(mixing))
+
+
+def _scale(scale: Any) -> Any:
+    return scale.array[:, None] if isinstance(scale, FrozenArray) else scale
+
+
+# --- random features -----------------------------------------------------------------------------
+#
+# Random features, derived from a kernel by one rule for each of its parts.
+#
+# ==========================  ==================================================================
+# part                        features
+# ==========================  ==================================================================
+# shift-invariant             cos(w'x), sin(w'x) for drawn frequencies w (Rahimi and Recht)
+# product of such             frequencies are added
+# kernel of few features      those features: exact
+# sum                         features of the terms, side by side
+# other products, powers      tensor sketch of the features of the factors (Pham and Pagh)
+# `.on(columns)`              features of these columns
+# ==========================  ==================================================================
 
 _ROWS = 512  # that angles are found of at a time
 

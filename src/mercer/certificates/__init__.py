@@ -1,50 +1,57 @@
 """Is it right? An answer is judged from the problem alone, in float64, whoever produced it."""
 
-from mercer.certificates import correlation
-from mercer.certificates.base import Certificate, certify
-from mercer.certificates.bayes.class_means import ClassMeansQuantities
-from mercer.certificates.bayes.class_tables import ClassTablesQuantities
-from mercer.certificates.bayes.column_gaussians import ColumnGaussiansQuantities
-from mercer.certificates.bayes.gaussian_classes import GaussianClassesQuantities
-from mercer.certificates.bayes.nearest import NearestQuantities
-from mercer.certificates.bayes.smoothed_shares import SmoothedSharesQuantities
-from mercer.certificates.bellman import BellmanQuantities
-from mercer.certificates.blocks.margin import BlockMarginQuantities
-from mercer.certificates.clustering.balanced import BalancedQuantities
-from mercer.certificates.clustering.cuts import MinimumCutQuantities
-from mercer.certificates.clustering.partition import PartitionQuantities
-from mercer.certificates.correlation import CorrelationQuantities
-from mercer.certificates.discriminant import DiscriminantQuantities
-from mercer.certificates.entropy import EntropyQuantities
-from mercer.certificates.independent.unmixing import UnmixingQuantities
-from mercer.certificates.kernel_learning.kernel_alignment import KernelAlignmentQuantities
-from mercer.certificates.kernel_learning.kernel_combination import KernelCombinationQuantities
-from mercer.certificates.kernel_learning.relevance import RelevanceQuantities
-from mercer.certificates.margin import box_qp, many
-from mercer.certificates.margin.box_qp import BoxQPQuantities
-from mercer.certificates.margin.many import ManyQuantities
-from mercer.certificates.margin.path import MarginPathQuantities
-from mercer.certificates.mixture.latent import LatentQuantities
-from mercer.certificates.mixture.mixture import MixtureQuantities
-from mercer.certificates.mixture.regularized_mixture import RegularizedMixtureQuantities
-from mercer.certificates.multitask.regression import TaskQuantities
-from mercer.certificates.neural.autoencoding import AutoencodingQuantities
-from mercer.certificates.neural.variational import VariationalQuantities
-from mercer.certificates.process.classification import LaplaceQuantities
-from mercer.certificates.process.regression import ProcessBoundQuantities, ProcessQuantities
-from mercer.certificates.reduction import ReductionQuantities
-from mercer.certificates.ridge import linear_system, ridge_path
-from mercer.certificates.ridge.folded_path import FoldedPathQuantities
-from mercer.certificates.ridge.linear_system import LinearSystemQuantities
-from mercer.certificates.risk.smooth_risk import SmoothRiskQuantities
-from mercer.certificates.risk.stream import StreamQuantities
-from mercer.certificates.semi_supervised.deformation import DeformationQuantities
-from mercer.certificates.semi_supervised.graph_labels import GraphLabelsQuantities
-from mercer.certificates.semi_supervised.manifold import ManifoldQuantities
-from mercer.certificates.separation import SeparationQuantities
-from mercer.certificates.spectral import eigenproblem
-from mercer.certificates.spectral.eigenproblem import EigenQuantities
-from mercer.certificates.spectral.scaling import ScalingQuantities
+from mercer.machines.bayes.certificate import (
+    ClassTablesQuantities,
+    ColumnGaussiansQuantities,
+    GaussianClassesQuantities,
+    SmoothedSharesQuantities,
+)
+from mercer.machines.blocks import all_fits  # noqa: F401  for what it registers
+from mercer.machines.clustering.certificate import (
+    BalancedQuantities,
+    MinimumCutQuantities,
+    PartitionQuantities,
+    ScalingQuantities,
+)
+from mercer.machines.compression.problem import ReductionQuantities
+from mercer.machines.correlation import certificate as correlation
+from mercer.machines.correlation.certificate import CorrelationQuantities
+from mercer.machines.decomposition.ica_fixed_point import UnmixingQuantities
+from mercer.machines.decomposition.probabilistic_pca_em import LatentQuantities
+from mercer.machines.discriminant.certificate import DiscriminantQuantities
+from mercer.machines.entropy.certificate import EntropyQuantities
+from mercer.machines.gaussian_process.certificate import (
+    LaplaceQuantities,
+    ProcessBoundQuantities,
+    ProcessQuantities,
+)
+from mercer.machines.kernel_learning.certificate import (
+    KernelAlignmentQuantities,
+    KernelCombinationQuantities,
+    RelevanceQuantities,
+)
+from mercer.machines.logistic.certificate import SmoothRiskQuantities
+from mercer.machines.mixture.certificate import MixtureQuantities, RegularizedMixtureQuantities
+from mercer.machines.multitask.certificate import TaskQuantities
+from mercer.machines.neighbors.certificate import ClassMeansQuantities, NearestQuantities
+from mercer.machines.neural.certificate import AutoencodingQuantities, VariationalQuantities
+from mercer.machines.perceptron.certificate import SeparationQuantities
+from mercer.machines.reinforcement.certificate import BellmanQuantities
+from mercer.machines.ridge import certificate as linear_system
+from mercer.machines.ridge import certificate as ridge_path
+from mercer.machines.ridge.certificate import FoldedPathQuantities, LinearSystemQuantities
+from mercer.machines.semi_supervised.certificate import (
+    DeformationQuantities,
+    GraphLabelsQuantities,
+    ManifoldQuantities,
+)
+from mercer.machines.svm import certificate as box_qp
+from mercer.machines.svm import certificate as many
+from mercer.machines.svm.blocks import BlockMarginQuantities
+from mercer.machines.svm.certificate import BoxQPQuantities, ManyQuantities, MarginPathQuantities
+from mercer.solvers.certificate import Certificate, StreamQuantities, certify
+from mercer.solvers.eigen import certificate as eigenproblem
+from mercer.solvers.eigen.certificate import EigenQuantities
 
 __all__ = [
     "AutoencodingQuantities",

@@ -32,7 +32,7 @@ def main(args: Sequence[str] | None = None) -> int:
     >>> main(["kernels", "show", "gaussian(2)", "--quiet"])
     0
     """
-    from mercer.command.streams import repair_streams  # noqa: PLC0415  start-up is measured
+    from mercer.command.terminal import repair_streams  # noqa: PLC0415  start-up is measured
 
     repair_streams()
     try:

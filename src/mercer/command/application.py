@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 import mercer.command  # for the version of the package around it
-from mercer.command.text import did_you_mean
+from mercer.command.terminal import did_you_mean
 
 # name -> module:function and one line; nothing is imported to list them
 COMMANDS: dict[str, tuple[str, str]] = {
@@ -94,7 +94,7 @@ class Application(click.Group):
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write what all commands have in common."""
-        from mercer.command.ending import EXIT_CODES  # noqa: PLC0415  for help alone
+        from mercer.command.work import EXIT_CODES  # noqa: PLC0415  for help alone
 
         with formatter.section("Exit codes"):
             formatter.write_dl([(str(code), text) for code, text in EXIT_CODES.items()])
@@ -105,7 +105,7 @@ class Application(click.Group):
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
         """Run and exit, with the codes of `ending`; click's own way serves completion alone."""
-        from mercer.command.ending import run  # noqa: PLC0415  as above
+        from mercer.command.work import run  # noqa: PLC0415  as above
 
         if COMPLETION in os.environ:
             super().main(args, "mercer", complete_var=COMPLETION, **extra)

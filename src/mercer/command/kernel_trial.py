@@ -9,8 +9,8 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.data import DataError, Kind, Table
 from mercer.kernels import Kernel, Precomputed, is_valid, parse, resolve
-from mercer.kernels.base import parts
-from mercer.kernels.families.sequence import Spectrum, Subsequence
+from mercer.kernels.algebra import parts
+from mercer.kernels.sequences import Spectrum, Subsequence
 from mercer.selection import alignment
 
 _SHARE = 0.9  # of the variance: how many directions have it

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.streams import standard_input
-from mercer.command.text import did_you_mean
+from mercer.command.terminal import did_you_mean, standard_input
 
 if TYPE_CHECKING:
     from mercer.data import Table
     from mercer.fitting import TableModel
+
 
 TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
 FORMATS = ("csv", "tsv", "parquet", "jsonl", "arff", "libsvm", "npz")  # help imports no reader
@@ -76,7 +76,7 @@ def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
     found["kinds"] = kinds_of(options)
     found["header"] = False if options["no_header"] else None
     if options["missing"]:
-        from mercer.data.cells import MISSING  # noqa: PLC0415  help needs none of it
+        from mercer.data.kinds import MISSING  # noqa: PLC0415  help needs none of it
 
         found["missing"] = (*MISSING, *options["missing"])
     return {name: value for name, value in found.items() if value not in (None, {})}
@@ -114,7 +114,7 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
 
 def read_or_large(source: str, **arguments: Any) -> Any:
     """Read a table, or leave a file that exceeds the memory budget to be read block by block."""
-    from mercer.fitting.rows.large import LargeFile, exceeds_memory  # noqa: PLC0415
+    from mercer.fitting.rows import LargeFile, exceeds_memory  # noqa: PLC0415
 
     if source != "-" and exceeds_memory(source):
         return LargeFile(source, **arguments)

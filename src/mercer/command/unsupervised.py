@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mercer.command.names import refuse_overwriting
-from mercer.command.results import certificate_row, file_row, origin_values, refuse_uncertified
-from mercer.command.session import Session
+from mercer.command.results import (
+    certificate_row,
+    file_row,
+    origin_values,
+    refuse_overwriting,
+    refuse_uncertified,
+)
 from mercer.command.tables import reading
-from mercer.command.text import aligned
-from mercer.command.work import python, seed, strict, time_limit
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, python, seed, strict, time_limit
 
 if TYPE_CHECKING:
     from mercer.array_types import Array
@@ -41,7 +45,7 @@ def refuse_files(data: str, options: Mapping[str, Any]) -> None:
 
 
 def finish(
-    session: Session,
+    session: CommandSession,
     model: Any,
     options: Mapping[str, Any],
     columns: Mapping[str, Array],
@@ -64,8 +68,8 @@ def finish(
     """
     values, rows = dict(found[0]), [*found[1], certificate_row(model.certificate)]
     if options["output"] is not None:
-        from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
-        from mercer.files.atomic import write_file  # noqa: PLC0415
+        from mercer.command.answers import csv_block, csv_header  # noqa: PLC0415
+        from mercer.files.container import write_file  # noqa: PLC0415
 
         parts = [csv_header(list(columns)), csv_block(list(columns.values()))]
         write_file(options["output"], parts)

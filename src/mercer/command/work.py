@@ -1,16 +1,399 @@
-"""The form of a command: the options all share, settings in force, examples in the help."""
+"""Base of the commands: shared options, configuration file, exit codes, and sessions."""
 
 from __future__ import annotations
 
+import json
 import math
+import os
 import re
-from collections.abc import Callable, Sequence
+import shlex
+import signal
+import sys
+import threading
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import PurePath
 from typing import Any
 
 import click
 
-from mercer.command.session import Session
-from mercer.command.toml_config import take_config
+from mercer.command.terminal import did_you_mean, forget_broken_pipe, printable, standard_output
+
+# --- session -------------------------------------------------------------------------------------
+#
+# What the options that all commands share say, and where results and notes go.
+
+_NATURAL = ("numpy",)  # modules whose scalars and arrays know how to become plain values
+
+
+@dataclass
+class CommandSession:
+    """One run of the command.
+
+    Attributes
+    ----------
+    json : bool
+        Results are one JSON object on standard output.
+    quiet : bool
+        No notes, no progress, no summary.
+    debug : bool
+        Errors show where they happened.
+    settings : dict
+        For `mercer.config`: memory, threads.
+    line : str
+        The command line, as a shell takes it.
+    """
+
+    json: bool = False
+    quiet: bool = False
+    debug: bool = False
+    settings: dict[str, Any] = field(default_factory=dict)
+    line: str = "mercer"
+
+    def note(self, text: str) -> None:
+        """Say something on standard error, unless the user wants quiet."""
+        if self.quiet:
+            return
+        try:
+            print(text, file=sys.stderr, flush=True)
+        except OSError:  # whoever read it has gone; the work goes on
+            self.quiet = True
+
+    def result(self, values: dict[str, Any], text: str) -> None:
+        """Give the result: one JSON object, or text for people."""
+        if self.json:
+            write_out(json.dumps(plain(values), allow_nan=False).encode("ascii") + b"\n")
+        elif not self.quiet:
+            write_out(text.rstrip("\n").encode("utf-8", "backslashreplace") + b"\n")
+
+    def program(self, lines: list[str]) -> None:
+        """Print an equivalent Python program: what `--python` asks for."""
+        text = "\n".join(lines).rstrip("\n") + "\n"
+        if self.json:
+            self.result({"python": text}, "")
+        else:
+            write_out(text.encode("utf-8", "backslashreplace"))
+
+
+def write_out(data: bytes) -> None:
+    """Write bytes to standard output, if it is open."""
+    out = standard_output()
+    if out is not None:
+        out.write(data)
+        out.flush()
+
+
+def plain(value: Any) -> Any:
+    """Return a value that JSON can write: numbers that are not finite become null.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> plain({"a": np.float64("nan"), "b": np.arange(2), 3: None})
+    {'a': None, 'b': [0, 1], '3': None}
+    """
+    if value is None or isinstance(value, bool | int | str):
+        return value.value if isinstance(value, Enum) else value
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, dict):
+        return {str(plain(key)): plain(entry) for key, entry in value.items()}
+    if isinstance(value, list | tuple | set | frozenset):
+        return [plain(entry) for entry in value]
+    if isinstance(value, PurePath):
+        return os.fspath(value)
+    if isinstance(value, Enum):
+        return plain(value.value)
+    if type(value).__module__.split(".")[0] in _NATURAL and hasattr(value, "tolist"):
+        return plain(value.tolist())
+    return str(value)
+
+
+# --- toml config ---------------------------------------------------------------------------------
+#
+# Options from a TOML file: for all commands at the top, for one of them in its table.
+#
+# ::
+#
+#     seed = 1
+#     threads = 2
+#
+#     [fit]
+#     target = "income"
+#     time-limit = "10m"
+#     kind = { zip = "category" }
+
+_NEVER = {"config", "help", "version"}
+
+
+def take_config(context: click.Context, _: click.Parameter, path: str | None) -> None:
+    """Make the values of a file the defaults of this command; refuse what nobody knows."""
+    if path is None:
+        return
+    content = _read(path)
+    for name, value in content.items():
+        if isinstance(value, dict):
+            _check_table(context, path, name, value)
+    shared = {key: value for key, value in content.items() if not isinstance(value, dict)}
+    _check_shared(context, path, shared)
+    options = _options(context.command)
+    table = content.get(_path_of(context), {})
+    mine = {k: v for k, v in shared.items() if k.replace("_", "-") in options} | table
+    values = {}
+    for key, value in mine.items():
+        option = options[key.replace("_", "-")]
+        values[str(option.name)] = _value(option, value, f"{path}: {key}")
+    context.default_map = values
+
+
+def _read(path: str) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415  only where a file is named
+
+    try:
+        with open(path, "rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise click.UsageError(f"--config {path!r}: {error.strerror}") from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise click.UsageError(f"--config {path!r} is no TOML: {error}") from error
+
+
+def _path_of(context: click.Context) -> str:
+    """Return the name of the command, `kernels try` as `kernels-try`."""
+    names: list[str] = []
+    at: click.Context | None = context
+    while at is not None and at.parent is not None:
+        names.insert(0, str(at.info_name))
+        at = at.parent
+    return "-".join(names)
+
+
+def _options(command: click.Command) -> dict[str, click.Option]:
+    """Return the options of a command by their long names."""
+    found = {}
+    for option in command.params:
+        if isinstance(option, click.Option):
+            for name in option.opts:
+                if name.startswith("--"):
+                    found[name[2:]] = option
+    return {name: option for name, option in found.items() if name not in _NEVER}
+
+
+def _commands(context: click.Context) -> dict[str, click.Command]:
+    """Import every command; needed to judge the keys of a file."""
+    root = context.find_root()
+    found: dict[str, click.Command] = {}
+    assert isinstance(root.command, click.Group)
+    for name in root.command.list_commands(root):
+        command = root.command.get_command(root, name)
+        assert command is not None
+        found[name] = command
+        if isinstance(command, click.Group):
+            found |= {f"{name}-{inner}": one for inner, one in command.commands.items()}
+    return found
+
+
+def _check_table(context: click.Context, path: str, name: str, table: dict[str, Any]) -> None:
+    commands = _commands(context)
+    if name not in commands:
+        raise click.UsageError(
+            f"{path}: there is no command [{name}]; {did_you_mean(name, commands)}"
+        )
+    options = _options(commands[name])
+    for key in table:
+        if key.replace("_", "-") not in options:
+            raise click.UsageError(
+                f"{path}: [{name}] has no option {key!r}; {did_you_mean(key, options)}"
+            )
+
+
+def _check_shared(context: click.Context, path: str, shared: dict[str, Any]) -> None:
+    if not shared:
+        return
+    known = {option for command in _commands(context).values() for option in _options(command)}
+    for key in shared:
+        if key.replace("_", "-") not in known:
+            raise click.UsageError(
+                f"{path}: no command has an option {key!r}; {did_you_mean(key, sorted(known))}"
+            )
+
+
+def _value(option: click.Option, value: Any, place: str) -> Any:
+    """Return a value as click takes it; tables become NAME=VALUE."""
+    entries = value.values() if isinstance(value, dict) else value
+    for one in entries if option.multiple and isinstance(value, dict | list) else [value]:
+        if not isinstance(one, str | int | float):
+            raise click.UsageError(f"{place} takes one value")
+    if option.multiple:
+        if isinstance(value, dict):
+            return [f"{name}={entry}" for name, entry in value.items()]
+        return value if isinstance(value, list) else [value]
+    if option.is_flag != isinstance(value, bool):
+        raise click.UsageError(f"{place} takes {'true or false' if option.is_flag else 'a value'}")
+    return value
+
+
+# --- ending --------------------------------------------------------------------------------------
+#
+# How a command ends: the exit codes, and errors as one sentence with the remedy.
+
+DATA_ERROR = 1
+USAGE_ERROR = 2
+NOT_CERTIFIED = 3
+INTERRUPTED = 130
+PIPE_CLOSED = 141
+TERMINATED = 143
+
+EXIT_CODES = {
+    0: "done",
+    DATA_ERROR: "the data, a model or a file is not right; one sentence on standard error says so",
+    USAGE_ERROR: "wrong use: an option, a column or a command that does not exist",
+    NOT_CERTIFIED: "not solved or not certified: with --strict, by certify, or when --time-limit "
+    "is over before there is any answer",
+    INTERRUPTED: "interrupted (Ctrl-C)",
+    PIPE_CLOSED: "whoever read the output has gone (as in `| head`)",
+    TERMINATED: "ended by SIGTERM",
+}
+
+
+# arguments of Python that errors name as a remedy, and that are options of the same name here
+_ARGUMENT = re.compile(r"\b(decimal|delimiter|missing|task|positive|scoring)=('[^']*'|\.\.\.)")
+
+
+class NotCertifiedError(Exception):
+    """The work is done, but what came out is not certified."""
+
+
+def run(application: click.Group, args: list[str]) -> int:
+    """Run a command line and return its exit code."""
+    session = CommandSession(line=shlex.join(["mercer", *args]))
+    with _signals(), _warnings(session):
+        try:
+            return _invoke(application, args, session)
+        except (KeyboardInterrupt, click.Abort, EOFError):
+            _say("interrupted")
+            return INTERRUPTED
+        except BrokenPipeError:
+            forget_broken_pipe()
+            return PIPE_CLOSED
+        except click.UsageError as error:
+            _usage(error)
+            return USAGE_ERROR
+        except Exception as error:
+            return _refusal(error, session)
+
+
+def _invoke(application: click.Group, args: list[str], session: CommandSession) -> int:
+    try:
+        with application.make_context("mercer", args, obj=session) as context:
+            application.invoke(context)
+        _flush()
+    except click.exceptions.Exit as found:
+        _flush()
+        return found.exit_code
+    return 0
+
+
+def _flush() -> None:
+    """Meet a closed pipe here, not while Python shuts down."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def _refusal(error: Exception, session: CommandSession) -> int:
+    """Say in one sentence what went wrong; return the code."""
+    from mercer.deadline import TimeLimitError  # noqa: PLC0415  only where something failed
+
+    if session.debug:
+        traceback.print_exception(error)
+    _say(_ARGUMENT.sub(_as_option, _sentence(error)))
+    # the last: a tuning whose time was over; not imported, since only some commands tune
+    late = isinstance(error, NotCertifiedError | TimeLimitError)
+    late = late or type(error).__name__ == "NothingJudgedError"
+    return NOT_CERTIFIED if late else DATA_ERROR
+
+
+def _as_option(found: re.Match[str]) -> str:
+    value = "..." if found[2] == "..." else shlex.quote(found[2][1:-1])
+    return f"--{found[1]} {value}"
+
+
+def _sentence(error: Exception) -> str:
+    if isinstance(error, click.ClickException):
+        return error.format_message()
+    if isinstance(error, OSError) and error.strerror and error.filename is not None:
+        names = [os.fsdecode(n) for n in (error.filename, error.filename2) if n is not None]
+        return f"{' -> '.join(names)}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return f"{error.strerror}; nothing more could be written"
+    keyed = isinstance(error, KeyError) and error.args and " " in str(error.args[0])
+    text = " ".join(str(error.args[0] if keyed else error).split())
+    if isinstance(error, MemoryError) and not text:
+        return "out of memory; --memory sets a budget that is kept to"
+    known = ValueError | OSError | ImportError | MemoryError | NotCertifiedError
+    of_column = isinstance(error, TypeError) and text.startswith("column '")  # of a table
+    if (
+        keyed or of_column or isinstance(error, known)
+    ):  # a KeyError with a sentence: a column that is not there
+        return text or type(error).__name__
+    if type(error).__module__.split(".")[0] == "mercer":  # errors with a sentence of their own
+        return text
+    return f"{type(error).__name__}: {text} (a fault of Mercer; --debug shows where)"
+
+
+def _usage(error: click.UsageError) -> None:
+    _say(error.format_message())
+    if error.ctx is not None:
+        print(f"Try '{error.ctx.command_path} --help'.", file=sys.stderr)
+
+
+def _say(text: str) -> None:
+    try:
+        print(f"mercer: {printable(text)}", file=sys.stderr, flush=True)
+    except OSError:
+        forget_broken_pipe()
+
+
+@contextmanager
+def _signals() -> Iterator[None]:
+    """Turn SIGTERM into an orderly end: what is half-written is removed on the way out."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+
+    def end(_number: int, _frame: Any) -> None:
+        raise SystemExit(TERMINATED)
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def _warnings(session: CommandSession) -> Iterator[None]:
+    """Show warnings as plain notes, each once."""
+
+    def show(message: Any, *_: Any, **__: Any) -> None:
+        session.note(f"note: {printable(' '.join(str(message).split()))}")
+
+    with warnings.catch_warnings():
+        if not sys.warnoptions:
+            warnings.simplefilter("once")
+            warnings.simplefilter("ignore", DeprecationWarning)
+            warnings.simplefilter("ignore", PendingDeprecationWarning)
+        warnings.showwarning = show
+        yield
+
+
+# --- work ----------------------------------------------------------------------------------------
+#
+# The form of a command: the options all share, settings in force, examples in the help.
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
@@ -89,7 +472,7 @@ class Score(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
         """Return the name, if there is such a score."""
-        from mercer.selection.running.task_setup import refuse_unknown_score  # noqa: PLC0415
+        from mercer.selection.task import refuse_unknown_score  # noqa: PLC0415
 
         try:
             refuse_unknown_score(str(value))
@@ -104,7 +487,7 @@ APPROXIMATION = ApproximationText()
 
 def _flag(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
     def store(context: click.Context, _: click.Parameter, value: bool) -> None:
-        setattr(context.ensure_object(Session), name, value)
+        setattr(context.ensure_object(CommandSession), name, value)
 
     return store
 
@@ -112,7 +495,7 @@ def _flag(name: str) -> Callable[[click.Context, click.Parameter, bool], None]:
 def _setting(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
     def store(context: click.Context, _: click.Parameter, value: Any) -> None:
         if value is not None:
-            context.ensure_object(Session).settings[name] = value
+            context.ensure_object(CommandSession).settings[name] = value
 
     return store
 
@@ -199,7 +582,7 @@ class Work(click.Command):
         """Run with the settings of the options in force."""
         from mercer.resources import config  # noqa: PLC0415  help needs none of it
 
-        session = ctx.ensure_object(Session)
+        session = ctx.ensure_object(CommandSession)
         with config(progress=not session.quiet, **session.settings):
             return super().invoke(ctx)
 

@@ -1,15 +1,12 @@
 """Tables: readers, kinds of columns, checks, and what turns them into numbers."""
 
-from mercer.data.checking.check import check
-from mercer.data.checking.findings import Finding, Findings
+from mercer.data.check import Finding, Findings, check
 from mercer.data.column import Column
-from mercer.data.errors import DataError
+from mercer.data.errors import DataError, Limits
 from mercer.data.kinds import Kind
-from mercer.data.limits import Limits
-from mercer.data.preparation.preparation import Block, TablePreparation
+from mercer.data.preparation import Block, TablePreparation
 from mercer.data.reading.read import read, read_blocks
-from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.table import Schema, Table
 
 __all__ = [
     "Block",

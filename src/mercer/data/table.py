@@ -1,23 +1,350 @@
-"""Tables: columns by name, each of a kind."""
+"""Class `Table`: schema, columns from data frames and arrays, and display."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import os
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
+from pathlib import PurePath
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Points
-from mercer.data.column import Column, missing_of
-from mercer.data.errors import DataError
-from mercer.data.frames import columns_in, refuse_twins
-from mercer.data.kinds import Kind, kind_named
-from mercer.data.schema import Schema
-from mercer.data.shown import as_html, as_text
-from mercer.points import as_points, is_sparse
+from mercer.data.column import DATES, Column, Parsed, as_words, different, entries_of, missing_of
+from mercer.data.errors import DataError, shorten
+from mercer.data.kinds import MISSING, Kind, kind_named
+from mercer.rows.points import as_points, is_sparse
+
+# --- schema --------------------------------------------------------------------------------------
+#
+# What the rows of a table look like, without the rows: names, kinds, how the file was written.
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Names and kinds of columns, and how the file was written that they were read from.
+
+    `read_blocks` reads new rows by the schema of the training rows, so that a column is what it
+    was then, whatever the new entries look like.
+
+    Attributes
+    ----------
+    kinds : dict of str to Kind
+        Columns in order.
+    parsed : dict of str to {"number", "word", "date"}
+        What the entries of a file are read as, before they become that kind.
+    format : str
+        Of the file: "csv", "parquet", "jsonl", "arff", "libsvm", "npz"; nothing for tables
+        made in memory.
+    missing : tuple of str
+        Words that stand for a missing entry.
+    decimal : str
+        The decimal point of numbers.
+
+    Examples
+    --------
+    >>> from mercer.data import Table
+    >>> schema = Table.of({"age": [31, 40, 52], "town": ["Ulm", "Bern", "Riga"]}).schema
+    >>> schema.names
+    ['age', 'town']
+    >>> Schema.from_dict(schema.to_dict()) == schema
+    True
+    """
+
+    kinds: dict[str, Kind] = field(default_factory=dict)
+    parsed: dict[str, Parsed] = field(default_factory=dict)
+    format: str = ""
+    missing: tuple[str, ...] = MISSING
+    decimal: str = "."
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return list(self.kinds)
+
+    def with_columns(self, kinds: Mapping[str, Kind], parsed: Mapping[str, Parsed]) -> Schema:
+        """Return the schema for other columns of such a file."""
+        return replace(self, kinds=dict(kinds), parsed=dict(parsed))
+
+    def drop(self, *names: str) -> Schema:
+        """Leave columns out."""
+        kinds = {name: kind for name, kind in self.kinds.items() if name not in names}
+        return self.with_columns(kinds, {name: self.parsed[name] for name in kinds})
+
+    def without_identifiers(self) -> Schema:
+        """Leave out columns that no model learns from: new rows need not have them."""
+        return self.drop(*(n for n, kind in self.kinds.items() if kind is Kind.IDENTIFIER))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the schema as lists and words, for JSON."""
+        return {
+            "names": self.names,
+            "kinds": [kind.value for kind in self.kinds.values()],
+            "parsed": [self.parsed[name] for name in self.kinds],
+            "format": self.format,
+            "missing": list(self.missing),
+            "decimal": self.decimal,
+        }
+
+    @staticmethod
+    def from_dict(values: Mapping[str, Any]) -> Schema:
+        """Make a schema of what `to_dict` returned; what is not of that form is refused."""
+        try:
+            names, kinds, parsed = ([*values[key]] for key in ("names", "kinds", "parsed"))
+            words = [*names, *kinds, *parsed, *values["missing"], values["format"]]
+            regular = all(isinstance(word, str) for word in words)
+            regular = regular and len(names) == len(kinds) == len(parsed) == len(set(names))
+            regular = regular and set(parsed) <= {"number", "word", "date"}
+            if not regular or values["decimal"] not in (".", ","):
+                raise ValueError("names, kinds and parsed do not fit together")
+            return Schema(
+                dict(zip(names, map(kind_named, kinds), strict=True)),
+                dict(zip(names, parsed, strict=True)),
+                values["format"],
+                tuple(values["missing"]),
+                values["decimal"],
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise DataError(f"this is no schema of a table ({error})") from error
+
+
+# --- frames --------------------------------------------------------------------------------------
+#
+# Columns out of whatever holds them: pandas, polars and pyarrow tables, dicts, arrays.
+
+Entries = tuple[Array, Kind | None]
+"""Entries of a column, and its kind where the holder says what it is."""
+
+
+def columns_in(
+    data: Any, names: Sequence[str] | None = None, only: Collection[str] | None = None
+) -> dict[str, Entries]:
+    """Return the columns by name, in order.
+
+    Parameters
+    ----------
+    data : data frame, mapping of columns, or two-dimensional array-like
+        Rows.
+    names : sequence of str, optional
+        Names of the columns; by default those that the holder has, or x0, x1, ...
+    only : collection of str, optional
+        The columns that are looked at, in place of all.
+    """
+    held = _held(data)
+    given = [str(name) for name, _ in held] if names is None else [str(name) for name in names]
+    if len(given) != len(held):
+        raise DataError(f"names has {len(given)} names for {len(held)} columns")
+    refuse_twins(given)
+    columns = {
+        name: _entries(name, values)
+        for name, (_, values) in zip(given, held, strict=True)
+        if only is None or name in only
+    }
+    lengths = {len(values) for values, _ in columns.values()}
+    if len(lengths) > 1:
+        shown = ", ".join(f"{name!r}: {len(values)}" for name, (values, _) in columns.items())
+        raise DataError(f"columns differ in length ({shown[:200]})")
+    return columns
+
+
+def _held(data: Any) -> list[tuple[Any, Any]]:
+    """Return the columns as their holder has them, with their names."""
+    if isinstance(data, Mapping):
+        return list(data.items())
+    if isinstance(data, str | os.PathLike):
+        raise DataError(f"rows are needed, not a path; read them first: mercer.data.read({data!r})")
+    if hasattr(data, "column_names") and hasattr(data, "column"):  # pyarrow
+        return list(zip(data.column_names, data.columns, strict=True))
+    if hasattr(data, "iloc") and hasattr(data, "columns"):  # pandas
+        return [(name, data.iloc[:, k]) for k, name in enumerate(data.columns)]
+    if hasattr(data, "columns") and hasattr(data, "get_column"):  # polars
+        return [(name, data.get_column(name)) for name in data.columns]
+    return _of_array(data)
+
+
+def refuse_twins(names: Sequence[str], source: str = "", line: int | None = None) -> None:
+    """Raise if two columns have one name."""
+    seen: dict[str, int] = {}
+    for place, name in enumerate(names, start=1):
+        if name in seen:
+            raise DataError(
+                f"columns {seen[name]} and {place} are both named {name!r}; rename one, or pass "
+                "names=[...] for all columns",
+                source=source,
+                line=line,
+                column=name,
+            )
+        seen[name] = place
+
+
+def _entries(name: str, values: Any) -> Entries:
+    """Return entries of a list, an array, or one column of a data frame."""
+    if hasattr(values, "iloc"):
+        return _of_pandas(name, values)
+    if type(values).__module__.startswith("polars"):
+        return _of_polars(name, values)
+    if type(values).__module__.startswith("pyarrow"):
+        return _of_arrow(name, values)
+    array = values if isinstance(values, np.ndarray) else None
+    if array is None or array.dtype.kind in "OSV":
+        if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
+            raise DataError(f"{type(values).__name__} is no column of entries", column=name)
+        values = list(values) if array is None else array.tolist()
+        truths = [entry for entry in values if entry is not None]
+        binary = bool(truths) and all(isinstance(entry, bool) for entry in truths)
+        return entries_of(name, values), Kind.BINARY if binary else None
+    return _of_typed(name, array)
+
+
+def _of_typed(name: str, array: Array) -> Entries:
+    """Return entries of an array of numbers, truth values, dates or texts."""
+    if array.ndim != 1:
+        raise DataError(f"has {array.ndim} dimensions; a column has one", column=name)
+    kind = array.dtype.kind
+    if kind == "b":
+        return array.astype(np.float64), Kind.BINARY
+    if kind in "iuf":
+        return np.array(array, dtype=np.float64), None
+    if kind == "M":
+        return array.astype(DATES), Kind.DATE
+    if kind in "UT":
+        return entries_of(name, array.tolist()), None
+    raise DataError(
+        f"holds {array.dtype}; a column holds numbers, words or dates. Durations become numbers "
+        "when divided by a unit, as in x / numpy.timedelta64(1, 'D')",
+        column=name,
+    )
+
+
+def _of_pandas(name: str, column: Any) -> Entries:
+    dtype = column.dtype
+    if hasattr(dtype, "categories") and hasattr(dtype, "ordered"):
+        return entries_of(name, _words_or_none(column)), Kind.CATEGORY
+    kind = getattr(dtype, "kind", "O")
+    if isinstance(dtype, np.dtype) and kind in "biufmM":
+        return _of_typed(name, column.to_numpy())
+    if kind == "b":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), Kind.BINARY
+    if kind in "iuf":
+        return column.to_numpy(dtype=np.float64, na_value=np.nan), None
+    return _entries(name, column.tolist())
+
+
+def _words_or_none(column: Any) -> list[Any]:
+    """Return the categories of a pandas column as words, however they are held."""
+    words = [*as_words(entries_of(column.name, column.cat.categories.tolist())).tolist(), None]
+    return [words[code] for code in column.cat.codes.tolist()]
+
+
+def _of_polars(name: str, column: Any) -> Entries:
+    kind = str(column.dtype)
+    if kind == "Boolean":
+        return entries_of(name, column.to_list()), Kind.BINARY
+    if kind.startswith(("Int", "UInt", "Float")):
+        return np.array(column.to_numpy(), dtype=np.float64), None
+    entries = _entries(name, column.to_list())
+    return (entries[0], Kind.CATEGORY) if kind.startswith(("Categorical", "Enum")) else entries
+
+
+def _of_arrow(name: str, column: Any) -> Entries:
+    kind = str(column.type)
+    if kind.startswith("decimal"):
+        column = column.cast("float64")
+    if kind in ("double", "float") or kind.startswith(("int", "uint", "decimal")):
+        return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64), None
+    if kind.startswith("timestamp"):
+        return np.array(column.to_numpy(zero_copy_only=False)).astype(DATES), Kind.DATE
+    entries = _entries(name, column.to_pylist())
+    return (entries[0], Kind.CATEGORY) if kind.startswith("dictionary") else entries
+
+
+def _of_array(data: Any) -> list[tuple[Any, Any]]:
+    if getattr(getattr(data, "dtype", None), "names", None):  # a structured array
+        return [(name, data[name]) for name in data.dtype.names]
+    plain = isinstance(data, np.ndarray)
+    array = data if plain else np.asarray(data, dtype=getattr(data, "dtype", object))
+    if array.ndim != 2:
+        raise DataError(f"a table has rows and columns; got {array.ndim} dimension(s)")
+    return [(f"x{k}", array[:, k]) for k in range(array.shape[1])]
+
+
+# --- shown ---------------------------------------------------------------------------------------
+#
+# A table as people look at it: a line for each column.
+
+_MOST_COLUMNS = 60  # lines that are shown
+_WIDTH = 40  # letters of a name or an example
+HEAD = ("name", "kind", "missing", "distinct", "example")
+
+
+def lines_of(table: Table, most: int = _MOST_COLUMNS) -> list[tuple[str, str, int, int, str]]:
+    """Return name, kind, missing entries, different entries and an example of each column."""
+    found = []
+    for name in table.columns[:most]:
+        column = table.column(name)
+        gaps = column.missing
+        example = as_words(column.values[~gaps][:1]).tolist()
+        shown = _line(example[0]) if example else ""
+        count = len(different(column.values))
+        found.append((_line(name), column.kind.value, int(gaps.sum()), count, shown))
+    return found
+
+
+def as_text(table: Table) -> str:
+    """Write a table of the columns."""
+    rows: list[tuple[Any, ...]] = [HEAD, *lines_of(table)]
+    widths = [max(len(str(row[k])) for row in rows) for k in range(len(HEAD))]
+    lines = [title(table)]
+    for row in rows:
+        cells = [
+            f"{cell:>{width}}" if k in (2, 3) else f"{cell:<{width}}"
+            for k, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        lines.append("  ".join(cells).rstrip())
+    return "\n".join([*lines, *_rest(table)])
+
+
+def as_html(table: Table) -> str:
+    """Write a table of the columns for notebooks."""
+    head = "".join(f"<th style='text-align:left'>{word}</th>" for word in HEAD)
+    body = "".join(
+        "<tr>"
+        + "".join(f"<td style='text-align:left'>{escape(str(c))}</td>" for c in row)
+        + "</tr>"
+        for row in lines_of(table)
+    )
+    rest = "".join(f"<div>{line}</div>" for line in _rest(table))
+    return (
+        f"<div><strong>{escape(title(table))}</strong>"
+        f"<table><tr>{head}</tr>{body}</table>{rest}</div>"
+    )
+
+
+def title(table: Table) -> str:
+    """Say how large a table is, and where it is from."""
+    rows, columns = table.shape
+    origin = f" of {_line(PurePath(table.source).name)}" if table.source else ""
+    return f"{rows} rows, {columns} columns{origin}"
+
+
+def _rest(table: Table) -> list[str]:
+    more = table.shape[1] - _MOST_COLUMNS
+    return [f"... and {more} columns more"] if more > 0 else []
+
+
+def _line(text: str) -> str:
+    """Write a text on one line, without what a terminal would obey."""
+    return shorten("".join(c if c.isprintable() else " " for c in text[: _WIDTH + 1]), _WIDTH)
+
+
+# --- table ---------------------------------------------------------------------------------------
+#
+# Tables: columns by name, each of a kind.
 
 _REMEDY = "prepare with TablePreparation, or mercer.fit"
 

@@ -3,21 +3,19 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from mercer.distributed.answers import (
+from mercer.rows.dask.chunks import (
     apply,
     decision_function,
+    is_dask,
     predict,
     predict_proba,
     transform,
 )
-from mercer.distributed.chunks import is_dask
-from mercer.distributed.client import on_cluster, running_client
-from mercer.distributed.errors import ClusterError, require_dask
+from mercer.rows.dask.cluster import ClusterError, on_cluster, require_dask, running_client
 
 if TYPE_CHECKING:
-    from mercer.distributed.chunk_blocks import ChunkBlocks
-    from mercer.distributed.dask_blocks import DaskBlocks
-    from mercer.distributed.file_blocks import WorkerFileBlocks
+    from mercer.rows.dask.blocks import DaskBlocks, WorkerFileBlocks
+    from mercer.rows.dask.chunks import ChunkBlocks
 
 __all__ = [
     "ChunkBlocks",
@@ -36,9 +34,9 @@ __all__ = [
 
 # importing these imports Dask, which need not be installed and takes a second
 _OF_DASK = {
-    "ChunkBlocks": "mercer.distributed.chunk_blocks",
-    "DaskBlocks": "mercer.distributed.dask_blocks",
-    "WorkerFileBlocks": "mercer.distributed.file_blocks",
+    "ChunkBlocks": "mercer.rows.dask.chunks",
+    "DaskBlocks": "mercer.rows.dask.blocks",
+    "WorkerFileBlocks": "mercer.rows.dask.blocks",
 }
 
 

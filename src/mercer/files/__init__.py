@@ -1,6 +1,6 @@
 """Models as files that run no code, LIBSVM's files, ONNX."""
 
-from mercer.files.errors import ModelFormatError
+from mercer.files.container import ModelFormatError
 from mercer.files.libsvm import (
     LibsvmFormatError,
     LibsvmJudgement,
@@ -11,10 +11,9 @@ from mercer.files.libsvm import (
     write_libsvm_data,
     write_libsvm_model,
 )
-from mercer.files.load import load
+from mercer.files.model import load, save
 from mercer.files.onnx import OnnxExportError, to_onnx
-from mercer.files.save import save
-from mercer.files.verifying.verify import Verification, verify
+from mercer.files.verify import Verification, verify
 
 __all__ = [
     "LibsvmFormatError",

@@ -1,17 +1,19 @@
 """From a table to a model: prepare, choose, tune, calibrate, certify."""
 
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
-from mercer.fitting.fit import fit
+from mercer.fitting.fit import evaluate, fit
 from mercer.fitting.model import Settings, TableModel
-from mercer.fitting.new_rows import evaluate
 from mercer.fitting.phases import FitProgress
-from mercer.fitting.splitting import Split, split
-from mercer.fitting.streaming import Answer, TextFilter
-from mercer.fitting.targets import rows_with_target
-from mercer.fitting.unsupervised.cluster import cluster
-from mercer.fitting.unsupervised.models import ClusterModel, ProjectionModel, TopicModel
-from mercer.fitting.unsupervised.project import project
-from mercer.fitting.unsupervised.topics import topics
+from mercer.fitting.target import Split, rows_with_target, split
+from mercer.fitting.text_filter import Answer, TextFilter
+from mercer.fitting.unsupervised import (
+    ClusterModel,
+    ProjectionModel,
+    TopicModel,
+    cluster,
+    project,
+    topics,
+)
 
 __all__ = [
     "Answer",

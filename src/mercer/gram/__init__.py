@@ -8,20 +8,15 @@ primal space), `StreamedGram` the same with rows of F evaluated when they are ne
 
 from mercer.gram.base import Cross, Expansion, Gram, exact
 from mercer.gram.build import Need, make_gram
-from mercer.gram.definite import Definiteness, definiteness
-from mercer.gram.graphs.components import components
-from mercer.gram.graphs.graph import EdgeWeight, GraphGram, neighbour_graph
-from mercer.gram.graphs.neighbours import neighbours
-from mercer.gram.source import CachedGram, DenseGram, LazyGram, Source
-from mercer.gram.storage.factored import FactoredGram
-from mercer.gram.storage.lowrank import PartialFactor, pivoted_cholesky
-from mercer.gram.storage.precomputed import PrecomputedGram
-from mercer.gram.storage.sparse import SparseGram
-from mercer.gram.storage.streamed import StreamedGram
-from mercer.gram.transformed.centered import CenteredGram, centered
-from mercer.gram.transformed.part import PartGram
-from mercer.gram.transformed.scaled import ScaledGram, scaled
-from mercer.gram.transformed.shifted import ShiftedGram
+from mercer.gram.centered import CenteredGram, centered
+from mercer.gram.definiteness import Definiteness, definiteness
+from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source
+from mercer.gram.factored import FactoredGram, StreamedGram
+from mercer.gram.graph import EdgeWeight, GraphGram, components, neighbour_graph, neighbours
+from mercer.gram.pivoted_cholesky import PartialFactor, pivoted_cholesky
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.sparse import SparseGram
+from mercer.gram.transformed import PartGram, ScaledGram, ShiftedGram, scaled
 
 __all__ = [
     "CachedGram",

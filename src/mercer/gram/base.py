@@ -15,12 +15,11 @@ import numpy as np
 
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
-from mercer.backends.long_arrays import Operator
-from mercer.backends.stored import Factor
+from mercer.backends.contract import Factor, Operator
 from mercer.resources import rows_at_once
 
 if TYPE_CHECKING:
-    from mercer.gram.source import Source
+    from mercer.gram.evaluated import Source
 
 
 _ROWS_AT_ONCE = 256

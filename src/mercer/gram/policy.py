@@ -1,10 +1,33 @@
-"""How K is held and in which precision: every threshold of that choice, with its reason.
+"""Thresholds for the storage of K, sizes of stored matrices, and checks of kernel values."""
 
-Numbers only: storage and precision are decided by them in `build`, algorithms in
-`solvers/solve.py`. Times were measured on one core of a server, best of several, 20 columns,
-Gaussian kernel unless said otherwise; thresholds are rounded, as times move by half between
-machines.
-"""
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array, Points
+from mercer.backends.contract import StoredMatrix
+from mercer.expression import bind_columns
+from mercer.gram.base import Gram
+from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source
+from mercer.gram.factored import FactoredGram
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.kernels import Kernel, Precomputed
+from mercer.kernels.features import feature_map
+from mercer.resources import memory_budget, square_side, thread_limit, within_budget
+from mercer.rows.points import is_objects, is_sparse
+
+# --- policy --------------------------------------------------------------------------------------
+#
+# How K is held and in which precision: every threshold of that choice, with its reason.
+#
+# Numbers only: storage and precision are decided by them in `build`, algorithms in
+# `machines/solve.py`. Times were measured on one core of a server, best of several, 20 columns,
+# Gaussian kernel unless said otherwise; thresholds are rounded, as times move by half between
+# machines.
 
 # --- precision -----------------------------------------------------------------------------------
 
@@ -109,3 +132,194 @@ PANEL_COLUMNS = 800
 
 # Of the budget: K between the rows of a working set, and a descent on it.
 WORKING_SET_SHARE = 0.4
+
+
+# --- sizes ---------------------------------------------------------------------------------------
+#
+# Bytes and types of stored matrices, and how much of them a memory budget allows.
+
+
+def stored_dtype(rows: int, serves: Callable[[], bool] = lambda: True) -> Any:
+    """Return the type to store K of so many rows in.
+
+    Parameters
+    ----------
+    rows : int
+        Rows of K.
+    serves : callable
+        Whether float32 is precise enough; asked only where it would save something.
+
+    Returns
+    -------
+    numpy dtype
+    """
+    single = rows > FLOAT64_ROWS and serves()
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def dense_bytes(n: int, dtype: Any = np.float64) -> int:
+    """Return the size of an n by n matrix."""
+    return int(n * n * np.dtype(dtype).itemsize)
+
+
+def factor_bytes(n: int) -> int:
+    """Return what the factor of an n by n matrix takes, with what is copied on the way to it."""
+    return dense_bytes(n) + panel_bytes(n)
+
+
+def panel_bytes(n: int) -> int:
+    """Return what panels of a factorisation take beside the matrix."""
+    return PANEL_COLUMNS * n * np.dtype(np.float64).itemsize
+
+
+def box_bytes(points: int, variables: int, dtype: Any) -> int:
+    """Return what a box programme on a stored K takes, with what its descent works on."""
+    return dense_bytes(points, dtype) + descent_bytes(variables, dtype)
+
+
+def descent_bytes(variables: int, dtype: Any) -> int:
+    """Return what a descent takes beside K: smaller matrices, and a factor for Newton's steps."""
+    return int(DESCENT_COPIES * dense_bytes(variables, dtype))
+
+
+def descents_at_once(K: StoredMatrix, variables: int) -> int:
+    """Return how many descents on a stored K, one for each thread, fit the budget beside it."""
+    if K.descends_elsewhere:
+        return sys.maxsize  # not in the memory that the budget is about
+    each, threads = descent_bytes(variables, K.dtype), thread_limit()
+    if within_budget(K.nbytes + threads * each):
+        return sys.maxsize  # threads take the next when they are done with one
+    return max(1, (memory_budget() - K.nbytes) // max(1, each))
+
+
+def largest_set(dtype: Any) -> int:
+    """Return the most variables of a working set whose K, and a descent on it, fit the budget."""
+    copies = 2 + DESCENT_COPIES  # K twice: rows that stand for several variables are copied
+    return square_side(copies * np.dtype(dtype).itemsize, WORKING_SET_SHARE)
+
+
+def stored_below(
+    kernel: Kernel, X: Points, n: int, names: list[str] | None, budget: float
+) -> float:
+    """Return the cost below which all box programmes of a grid descend on one stored K.
+
+    Descents on it have one lowest point to end at, wherever they start.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What similarity is.
+    X : Points
+        The points.
+    n : int
+        How many of them there are, in all folds together.
+    names : list of str or None
+        Names of the columns of X.
+    budget : float
+        Bytes that may be taken.
+
+    Returns
+    -------
+    float
+        Zero where fits of all costs would do otherwise, infinity where none would.
+    """
+    dtype = np.dtype(np.float64 if n <= SHARED_FLOAT64_ROWS else np.float32)
+    if n > LARGEST_STORED or box_bytes(n, n, dtype) > budget or not kernel.psd:
+        return 0.0
+    if isinstance(kernel, Precomputed) or is_objects(X):
+        return np.inf
+    expression = bind_columns(kernel.expression(), names)
+    features = feature_map(expression, X.shape[1])
+    if features is None:
+        return np.inf
+    if features.dimension <= NARROW and n >= SHARED_NARROW_ROWS:
+        return 0.0
+    largest = float(Source(expression, X).diag().max(initial=0.0))
+    return np.inf if features.dimension >= n or largest == 0 else STIFF / largest
+
+
+# --- extremes ------------------------------------------------------------------------------------
+#
+# Kernel values must be numbers: found out before a solver meets them.
+
+# --- kernel values must be numbers: found out before a solver meets them -------------------------
+
+# kernel values beyond have squares that are no normal numbers: solvers multiply two of them
+_RANGE = 1e-150, 1e150
+_FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
+
+
+def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on the training points.
+
+    A valid kernel has |k(x, y)|^2 <= k(x, x) k(y, y), so a finite diagonal vouches for the whole
+    matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
+    is looked at entry by entry where it is stored.
+    """
+    own = gram.longest() if isinstance(gram, FactoredGram) else gram.diag()
+    bad = np.flatnonzero(~np.isfinite(own))
+    if not len(bad):
+        bad = _too_far(gram)
+    if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
+        bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
+    if len(bad):
+        numbers = bad if rows is None else rows[bad]
+        shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
+            "Scale the features, or use a smaller degree."
+        )
+
+
+def refuse_overflow_of(source: Source, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on points of which no matrix is held."""
+    refuse_overflow(LazyGram(source), kernel, rows)
+
+
+def _too_far(gram: Gram) -> Array:
+    """Return the row of the largest entry of X if its distances to others make no kernel values."""
+    X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
+    if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    if not is_sparse(X) and not max(float(X.max()), -float(X.min())) > _FAR:
+        return np.zeros(0, dtype=int)
+    sizes = abs(X).max(axis=1)
+    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
+    row = int(sizes.argmax())
+    if not sizes[row] > _FAR:
+        return np.zeros(0, dtype=int)
+    far = np.asarray(gram.rows(np.array([row])))
+    return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
+
+
+def refuse_extremes(
+    owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
+) -> Gram:
+    """Return the Gram back if products of two kernel values are numbers that have all their digits.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    gram : Gram
+        On the training points.
+    kernel : Kernel
+        Whose values they are.
+    rows : (n,) int array, optional
+        Numbers of the rows, if they are not all.
+    small : bool
+        Whether values that are all tiny are refused, too: for machines whose answer does not
+        depend on the scale, and for which zero is no answer.
+    """
+    own = np.abs(gram.diag())
+    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
+        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
+    largest = float(own.max(initial=0.0))
+    if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
+        return gram
+    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
+    raise ValueError(
+        f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
+        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
+        "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
+    )

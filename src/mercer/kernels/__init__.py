@@ -26,38 +26,47 @@ on data. `eigenfunctions` is Mercer's theorem, `mercer_condition` its test of a 
 [[3.0, 1.035], [1.035, 1.5]]
 """
 
-from mercer.kernels.algebra import exp, polynomial
-from mercer.kernels.base import Kernel
-from mercer.kernels.expansion.condition import MercerCondition, integral_form, mercer_condition
-from mercer.kernels.expansion.densities import (
-    BoxDensity,
-    Density,
-    NormalDensity,
-    SampleDensity,
-    UniformDensity,
-)
-from mercer.kernels.expansion.eigenfunctions import eigenfunctions
-from mercer.kernels.expansion.nystrom import Eigenfunctions
-from mercer.kernels.expansion.truncated_map import TruncatedFeatureMap
-from mercer.kernels.families.dot import (
+from mercer.kernels.algebra import Kernel, exp, polynomial
+from mercer.kernels.default_kernels import resolve
+from mercer.kernels.families import (
     AllSubsets,
     Anova,
     Bilinear,
+    ChiSquared,
     Constant,
+    Coregionalized,
     Cosine,
+    FromCallable,
+    FromFeatures,
+    Gaussian,
+    Intersection,
+    Laplacian,
     Linear,
+    Matern,
     Polynomial,
+    Precomputed,
+    RationalQuadratic,
     Sigmoid,
+    Tanimoto,
 )
-from mercer.kernels.families.given import FromCallable, FromFeatures, Precomputed
-from mercer.kernels.families.histogram import ChiSquared, Intersection, Tanimoto
-from mercer.kernels.families.radial import Gaussian, Laplacian, Matern, RationalQuadratic
-from mercer.kernels.families.sequence import Spectrum, Subsequence
-from mercer.kernels.families.tasks import Coregionalized
 from mercer.kernels.features import FeatureMap
-from mercer.kernels.language.parse import ParseError, parse
-from mercer.kernels.language.resolve import resolve
-from mercer.kernels.validity import Validity, is_valid
+from mercer.kernels.mercer_theorem import (
+    BoxDensity,
+    Density,
+    Eigenfunctions,
+    MercerCondition,
+    NormalDensity,
+    SampleDensity,
+    UniformDensity,
+    Validity,
+    eigenfunctions,
+    integral_form,
+    is_valid,
+    mercer_condition,
+)
+from mercer.kernels.parser import ParseError, parse
+from mercer.kernels.sequences import Spectrum, Subsequence
+from mercer.kernels.series import TruncatedFeatureMap
 
 __all__ = [
     "Kernel",

@@ -7,15 +7,14 @@ With `ax=` nothing of pyplot is used; without, a figure of pyplot is made, as sc
 displays do.
 """
 
-from mercer.plots.appearance import style
+from mercer.plots.base import style
 from mercer.plots.classification import (
     CalibrationDisplay,
     ConfusionMatrixDisplay,
     RocCurveDisplay,
 )
 from mercer.plots.convergence import ConvergenceDisplay
-from mercer.plots.duality.forces import ForcesDisplay
-from mercer.plots.duality.image_set import ImageSetDisplay
+from mercer.plots.duality import ForcesDisplay, ImageSetDisplay
 from mercer.plots.learning import BiasVarianceDisplay, BoundsDisplay, LearningCurveDisplay
 from mercer.plots.margins import MarginDisplay, TubeDisplay
 from mercer.plots.matrices import KernelMatrixDisplay, SpectrumDisplay

@@ -12,10 +12,18 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer.array_types import Array
-from mercer.plots.appearance import FAINT, axis_labels, colour_of, legend_inside, title
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine
-from mercer.solvers import Progress, Solution
+from mercer.plots.base import (
+    FAINT,
+    Display,
+    axis_labels,
+    colour_of,
+    described,
+    fitted,
+    inner_machine,
+    legend_inside,
+    title,
+)
+from mercer.solvers.base import Progress, Solution
 
 _FIRST = 20  # steps before the first stop
 _GROWTH = 4  # a stop comes after a quarter more steps

@@ -11,21 +11,22 @@ import numpy.typing as npt
 from sklearn.base import clone, is_classifier
 
 from mercer.array_types import Array
-from mercer.machines import SVC
-from mercer.plots.appearance import (
+from mercer.machines.svm.svc import SVC
+from mercer.plots.base import (
     FAINT,
+    Display,
     axis_labels,
     colour_of,
+    described,
     ink_of,
     legend_inside,
     plain,
     tick_numbers,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, wrong_machine
 from mercer.selection import BiasVariance, LearningCurve, bias_variance, learning_curve
-from mercer.selection.running.rows import count_rows, take_rows
+from mercer.selection.folds import count_rows, take_rows
 from mercer.theory import Bound, hoeffding, machine_bound
 
 _SIZES = 8  # numbers of rows that are tried

@@ -10,25 +10,29 @@ import numpy as np
 from sklearn.base import is_classifier, is_outlier_detector, is_regressor
 
 from mercer.array_types import Array
-from mercer.machines.margin.zones import zones
-from mercer.plots.appearance import (
+from mercer.machines.svm.multiclass import zones
+from mercer.plots.base import (
     FAINT,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_of,
+    inner_machine,
+    inner_rows,
     legend_beside,
     matplotlib_module,
     mixed,
     paper_of,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
-from mercer.plots.planes import Columns, axis_of, plane_of
+from mercer.plots.planes import TableColumns, axis_of, plane_of
 from mercer.plots.regions import point_size
-from mercer.points import is_sparse
-from mercer.selection.running.rows import count_rows, take_rows
+from mercer.rows.points import is_sparse
+from mercer.selection.folds import count_rows, take_rows
 
 _STEPS = 21  # shades of the decision value
 _MARGIN = {
@@ -344,7 +348,7 @@ class TubeDisplay(Display):
         machine = inner_machine(estimator)
         if not (is_regressor(machine) and hasattr(machine, "epsilon")):
             raise wrong_machine(name, "a support vector regression (SVR)", machine)
-        columns = Columns(name, X)
+        columns = TableColumns(name, X)
         if feature is None and len(columns.names) != 1:
             raise ValueError(
                 f"{name}: X has {len(columns.names)} columns; choose one, such as feature=0"

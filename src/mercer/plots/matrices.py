@@ -10,20 +10,24 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels import resolve as resolve_kernel
-from mercer.machines import SpectralClustering
-from mercer.plots.appearance import (
+from mercer.machines.clustering.spectral import SpectralClustering
+from mercer.plots.base import (
     DIVERGING,
     SEQUENTIAL,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_of,
+    inner_machine,
+    inner_rows,
     legend_inside,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
-from mercer.selection.running.rows import count_rows, take_rows
+from mercer.selection.folds import count_rows, take_rows
 
 _MOST_ROWS = 1000  # of a picture: it has no more pixels
 _NEGATIVE = 1e-9  # of the largest entry: less is rounding

@@ -8,20 +8,23 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.plots.appearance import (
+from mercer.plots.base import (
     FAINT,
     SEQUENTIAL,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_of,
+    inner_machine,
     legend_beside,
     marker_of,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.directions import directions_of
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, wrong_machine
+from mercer.plots.planes import directions_of
 from mercer.plots.regions import point_size
 
 _MOST_CLASSES = 20  # more different numbers are a target, shown by shades

@@ -9,20 +9,24 @@ import numpy as np
 from sklearn.base import is_clusterer, is_outlier_detector, is_regressor
 
 from mercer.array_types import Array
-from mercer.plots.appearance import (
+from mercer.plots.base import (
     FAINT,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_of,
+    inner_machine,
+    inner_rows,
     legend_beside,
     marker_of,
     matplotlib_module,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
-from mercer.plots.planes import Plane, plane_of
+from mercer.plots.planes import ViewPlane, plane_of
 
 _METHODS = ("decision_function", "predict_proba", "predict")
 
@@ -295,7 +299,7 @@ def _scores(given: Any, method: str, classes: Array) -> Array:
 
 
 def _response(
-    estimator: Any, area: Plane, method: str, classes: Array, xx0: Array, xx1: Array
+    estimator: Any, area: ViewPlane, method: str, classes: Array, xx0: Array, xx1: Array
 ) -> Array:
     function = getattr(estimator, method)
     return area.evaluate(lambda rows: _scores(function(rows), method, classes), xx0, xx1)

@@ -11,21 +11,25 @@ from sklearn.base import clone, is_regressor
 
 from mercer.array_types import Array
 from mercer.kernels import Linear
-from mercer.machines import KernelRidge
-from mercer.plots.appearance import (
+from mercer.machines.ridge.kernel_ridge import KernelRidge
+from mercer.plots.base import (
     FAINT,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_of,
+    inner_machine,
+    inner_rows,
     legend_beside,
     legend_inside,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, inner_rows, wrong_machine
 from mercer.plots.regions import point_size
-from mercer.points import is_sparse
+from mercer.rows.points import is_sparse
 
 _MOST_NAMES = 10  # columns that are named in a legend: those with the largest coefficients
 _PATH = 60  # penalties of a path of coefficients

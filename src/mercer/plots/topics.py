@@ -8,9 +8,19 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.plots.appearance import colour_of, ink_on, mixed, paper_of, plain, title
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, inner_machine, wrong_machine
+from mercer.plots.base import (
+    Display,
+    colour_of,
+    described,
+    fitted,
+    ink_on,
+    inner_machine,
+    mixed,
+    paper_of,
+    plain,
+    title,
+    wrong_machine,
+)
 
 _LONGEST = 13  # letters of a word that are shown
 

@@ -9,17 +9,19 @@ from typing import Any, Self, TypeVar
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.plots.appearance import (
+from mercer.plots.base import (
     SEQUENTIAL,
+    Display,
     axis_labels,
     colour_of,
+    described,
+    fitted,
     ink_on,
     legend_beside,
     plain,
     title,
+    wrong_machine,
 )
-from mercer.plots.display import Display
-from mercer.plots.fitted import described, fitted, wrong_machine
 from mercer.selection import Tuning
 
 _MOST_WRITTEN = 60  # cells that have room for their number

@@ -4,17 +4,30 @@ A machine translates data to one of these; solvers answer them; certificates jud
 `svm` writes each support vector machine as a `BoxQP`.
 """
 
-from mercer.problems.bayes.class_means import ClassMeans, Means
-from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
-from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
-from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.bayes.nearest import MostSimilar, Nearest, Neighbourhoods
-from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
-from mercer.problems.bellman import BellmanEquation, KernelQ
-from mercer.problems.clustering.balanced import BalancedPartition
-from mercer.problems.clustering.cuts import Bipartition, CutValues, MinimumCut, cut_values
-from mercer.problems.clustering.partition import Clusters, Partition
-from mercer.problems.correlation import (
+from mercer.machines.bayes.problem import (
+    ClassModel,
+    ClassTables,
+    ColumnGaussians,
+    ColumnMoments,
+    GaussianClasses,
+    LogShares,
+    MeansAndVariances,
+    Scatter,
+    SmoothedShares,
+    Spread,
+)
+from mercer.machines.clustering.problem import (
+    BalancedPartition,
+    Bipartition,
+    Clusters,
+    CutValues,
+    MinimumCut,
+    Partition,
+    cut_values,
+)
+from mercer.machines.clustering.sinkhorn import Scales, Scaling
+from mercer.machines.compression.problem import ReducedSet, Reduction
+from mercer.machines.correlation.problem import (
     CanonicalPairs,
     Correlation,
     Lengths,
@@ -22,47 +35,82 @@ from mercer.problems.correlation import (
     Shrinkage,
     Squared,
 )
-from mercer.problems.discriminant import Directions, Discriminant, as_directions
-from mercer.problems.entropy import Expectations, GibbsAnswer, InfeasibleError
-from mercer.problems.independent.contrasts import CONTRASTS, Contrast
-from mercer.problems.independent.unmixing import IndependentComponents, Unmixing
-from mercer.problems.kernel_learning.kernel_alignment import KernelAlignment, KernelWeights
-from mercer.problems.kernel_learning.kernel_combination import KernelCombination, WeightedDuals
-from mercer.problems.kernel_learning.relevance import Relevance, Scaled
-from mercer.problems.margin import svm
-from mercer.problems.margin.box_qp import BoxQP, Dual
-from mercer.problems.margin.many import Duals, Many
-from mercer.problems.margin.path import MarginPath, PathDuals, PathSetting
-from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
-from mercer.problems.mixture.latent import LatentGaussian, Plane
-from mercer.problems.mixture.mixture import Mixture
-from mercer.problems.mixture.regularized_mixture import GaussianComponents, RegularizedMixture
-from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
-from mercer.problems.mixture.tied_coins import TiedBernoulliMix
-from mercer.problems.mixture.topics import TopicMix, TopicParts
-from mercer.problems.multitask.regression import TaskEvidence, TaskPosterior, TaskRegression
-from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
-from mercer.problems.neural.network import Network
-from mercer.problems.neural.variational import VariationalAutoencoding
-from mercer.problems.process.classification import (
+from mercer.machines.decomposition.ica_fixed_point import (
+    CONTRASTS,
+    Contrast,
+    IndependentComponents,
+    Unmixing,
+)
+from mercer.machines.decomposition.probabilistic_pca_em import LatentGaussian, Plane
+from mercer.machines.discriminant.problem import Directions, Discriminant, as_directions
+from mercer.machines.entropy.problem import Expectations, GibbsAnswer, InfeasibleError
+from mercer.machines.gaussian_process.problem import (
+    Evidence,
+    KernelParameters,
     LaplaceEvidence,
     LaplacePosterior,
+    LogParameters,
     ProcessClassification,
+    ProcessPosterior,
+    ProcessRegression,
 )
-from mercer.problems.process.evidence import Evidence, LogParameters
-from mercer.problems.process.kernel_parameters import KernelParameters
-from mercer.problems.process.regression import ProcessPosterior, ProcessRegression
-from mercer.problems.reduction import ReducedSet, Reduction
-from mercer.problems.ridge.folded_path import FoldedPathValue, FoldedRidgePath
-from mercer.problems.ridge.linear_system import Coefficients, LinearSystem
-from mercer.problems.ridge.ridge_path import PathValue, RidgePath
-from mercer.problems.risk.losses import LogLoss, Loss, SquaredLoss, TanhLoss
-from mercer.problems.risk.smooth_risk import SmoothRisk
-from mercer.problems.semi_supervised.deformation import Deformation, DeformedKernel
-from mercer.problems.semi_supervised.graph_labels import GraphLabels, GraphValues
-from mercer.problems.separation import Separation, Separator
-from mercer.problems.spectral.eigenproblem import Eigenproblem, Modes
-from mercer.problems.spectral.scaling import Scales, Scaling
+from mercer.machines.kernel_learning.problem import (
+    KernelAlignment,
+    KernelCombination,
+    KernelWeights,
+    Relevance,
+    Scaled,
+    WeightedDuals,
+)
+from mercer.machines.logistic.problem import LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
+from mercer.machines.mixture.discrete_em_steps import (
+    BernoulliMix,
+    MultinomialMix,
+    TableParts,
+    TiedBernoulliMix,
+    TopicMix,
+    TopicParts,
+)
+from mercer.machines.mixture.gaussian_em_steps import (
+    GaussianComponents,
+    GaussianMix,
+    GaussianParts,
+    RegularizedMixture,
+)
+from mercer.machines.mixture.problem import Mixture
+from mercer.machines.multitask.problem import TaskEvidence, TaskPosterior, TaskRegression
+from mercer.machines.neighbors.problem import (
+    ClassMeans,
+    Means,
+    MostSimilar,
+    Nearest,
+    Neighbourhoods,
+)
+from mercer.machines.neural.problem import (
+    Autoencoding,
+    Network,
+    NetworkParameters,
+    VariationalAutoencoding,
+)
+from mercer.machines.perceptron.problem import Separation, Separator
+from mercer.machines.reinforcement.problem import BellmanEquation, KernelQ
+from mercer.machines.ridge.problem import (
+    Coefficients,
+    FoldedPathValue,
+    FoldedRidgePath,
+    LinearSystem,
+    PathValue,
+    RidgePath,
+)
+from mercer.machines.semi_supervised.problem import (
+    Deformation,
+    DeformedKernel,
+    GraphLabels,
+    GraphValues,
+)
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many, MarginPath, PathDuals, PathSetting
+from mercer.solvers.eigen.problem import Eigenproblem, Modes
 
 __all__ = [
     "Evidence",

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.reinforcement.transitions import Transitions
+from mercer.machines.reinforcement.policies import Transitions
 
 
 class Environment(ABC):

@@ -1,5 +1,5 @@
 """Reports: one self-contained HTML page about a fit, or a card in Markdown."""
 
-from mercer.report.writing import model_card, render, write_report
+from mercer.report.write import model_card, render, write_report
 
 __all__ = ["model_card", "render", "write_report"]

@@ -10,7 +10,7 @@ from mercer.report.svg import Drawing
 
 
 @dataclass(frozen=True)
-class Text:
+class Paragraph:
     """A paragraph."""
 
     kind: ClassVar[str] = "text"
@@ -27,7 +27,7 @@ class Note:
 
 
 @dataclass(frozen=True)
-class Points:
+class BulletList:
     """A list of sentences."""
 
     kind: ClassVar[str] = "points"
@@ -61,7 +61,7 @@ Cell: TypeAlias = str | Name | Bits | Drawing
 
 
 @dataclass(frozen=True)
-class Table:
+class PageTable:
     """Rows of cells.
 
     Attributes
@@ -109,7 +109,7 @@ class Figures:
 
 
 @dataclass(frozen=True)
-class Code:
+class CodeBlock:
     """A program or a command."""
 
     kind: ClassVar[str] = "code"
@@ -126,7 +126,9 @@ class Folded:
     blocks: tuple[Block, ...]
 
 
-Block: TypeAlias = Text | Note | Points | Facts | Table | Figure | Figures | Code | Folded
+Block: TypeAlias = (
+    Paragraph | Note | BulletList | Facts | PageTable | Figure | Figures | CodeBlock | Folded
+)
 
 
 @dataclass(frozen=True)

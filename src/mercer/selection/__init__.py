@@ -8,6 +8,8 @@ from mercer.machines.base.sharing import (
     KnownRegressor,
     Sharing,
 )
+from mercer.machines.kernel_learning.combine import Combined, MultipleKernel, alignment, combine
+from mercer.machines.kernel_learning.scales import LearntScales, learn_scales
 from mercer.selection import rules as rules
 from mercer.selection.active import (
     ActiveEnding,
@@ -21,44 +23,35 @@ from mercer.selection.active import (
     VarianceQuery,
     posterior_variance,
 )
-from mercer.selection.choosing import Choice, Contender, choose
-from mercer.selection.default_grids import default_grid
+from mercer.selection.artificial_outliers import ArtificialOutliers
+from mercer.selection.bias_variance import BiasVariance, bias_variance
+from mercer.selection.choice import Choice, Contender, choose
+from mercer.selection.cross_validation import (
+    LearningCurve,
+    Nested,
+    Validation,
+    cross_validate,
+    learning_curve,
+    nested_cross_validate,
+)
+from mercer.selection.description_length import (
+    description_length,
+    gaussian_log_likelihood,
+    regression_description_length,
+)
 from mercer.selection.elimination import (
     EliminationPath,
     EliminationStep,
     FeatureElimination,
     eliminate_features,
 )
-from mercer.selection.grids import Grid
-from mercer.selection.judging.artificial_outliers import ArtificialOutliers
-from mercer.selection.judging.bias_variance import BiasVariance, bias_variance
-from mercer.selection.judging.description import (
-    description_length,
-    gaussian_log_likelihood,
-    regression_description_length,
-)
-from mercer.selection.judging.nested import Nested, nested_cross_validate
-from mercer.selection.judging.thresholds import Roc, Threshold, choose_threshold, roc
-from mercer.selection.judging.validation import (
-    LearningCurve,
-    Validation,
-    cross_validate,
-    learning_curve,
-)
-from mercer.selection.learning import (
-    Combined,
-    LearntScales,
-    MultipleKernel,
-    alignment,
-    combine,
-    learn_scales,
-)
-from mercer.selection.outcome import Trial, Tuning
-from mercer.selection.running.journal import JournalError
-from mercer.selection.running.progress import TuningProgress
+from mercer.selection.grids import Grid, default_grid
+from mercer.selection.journal import JournalError
 from mercer.selection.search import Exhaustive, Halve, Race, Refine, Search
+from mercer.selection.task import TuningProgress
+from mercer.selection.thresholds import Roc, Threshold, choose_threshold, roc
 from mercer.selection.tuned import Tuned
-from mercer.selection.tuning import tune
+from mercer.selection.tuning import Trial, Tuning, tune
 
 __all__ = [
     "ActiveLearner",

@@ -10,7 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.kernels import Kernel
 from mercer.machines.base.parameters import is_real
-from mercer.selection.running.task import Point
+from mercer.selection.task import Point
 
 __all__ = ["best", "one_standard_error"]
 

@@ -13,17 +13,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.machine import all_or_nothing_search
-from mercer.machines.base.other_names import Machine
-from mercer.selection.inner_machine import InnerMachineMixin, inner_has
-from mercer.selection.outcome import Tuning
-from mercer.selection.running.progress import TuningCallback
-from mercer.selection.running.rows import indexable
-from mercer.selection.running.task import machine_at
-from mercer.selection.running.task_setup import scorers_of
+from mercer.machines.base.inner_machine import InnerMachineMixin, inner_has
+from mercer.machines.base.machine import Machine, all_or_nothing_search
+from mercer.selection.folds import indexable
 from mercer.selection.search import Search
-from mercer.selection.sharing.refit import fit_to
-from mercer.selection.tuning import tune
+from mercer.selection.sharing.base import fit_to
+from mercer.selection.task import TuningCallback, machine_at, scorers_of
+from mercer.selection.tuning import Tuning, tune
 
 
 class Tuned(InnerMachineMixin, Machine, BaseEstimator):

@@ -1,7 +1,6 @@
 """Answers of a model over HTTP, on this machine."""
 
-from mercer.serve.application import application
-from mercer.serve.limits import ServeLimits
-from mercer.serve.run import run
+from mercer.serve.guard import ServeLimits
+from mercer.serve.server import application, run
 
 __all__ = ["ServeLimits", "application", "run"]

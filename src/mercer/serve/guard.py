@@ -1,16 +1,12 @@
-"""Who may ask: every request is looked at before anything else sees it.
-
-A page of some other site, open in a browser on this machine, can send requests to a local server:
-directly, or by giving its own name the address of this machine (DNS rebinding). So the Host header
-must name this server, an Origin header must be this server's own, and whoever asks must know the
-token. Bodies have to say what they are, which browsers do not let other sites do without asking
-first; nobody answers that question here.
-"""
+"""Request limits, access rules, and metrics of the server."""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
+import threading
+import time
+from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -18,8 +14,100 @@ from urllib.parse import parse_qs
 
 from starlette.responses import JSONResponse
 
-from mercer.serve.limits import ServeLimits
-from mercer.serve.metrics import Metrics
+# --- limits --------------------------------------------------------------------------------------
+#
+# How much a server takes from its clients.
+
+
+@dataclass(frozen=True)
+class ServeLimits:
+    """Limits of a server; what is beyond is refused with the status in brackets.
+
+    Attributes
+    ----------
+    body : int
+        Bytes of a request (413).
+    rows : int
+        Rows of a request (413).
+    at_once : int
+        Requests that are computed or read at the same time (429).
+    body_seconds : float
+        Seconds for a request to arrive (408).
+
+    Examples
+    --------
+    >>> from mercer.serve import ServeLimits
+    >>> ServeLimits(rows=1000).rows
+    1000
+    """
+
+    body: int = 64 << 20
+    rows: int = 200_000
+    at_once: int = 16
+    body_seconds: float = 30.0
+
+
+# --- metrics -------------------------------------------------------------------------------------
+#
+# What a server has done so far, in the text format that Prometheus reads.
+
+
+class Metrics:
+    """Counters of a server.
+
+    Examples
+    --------
+    >>> metrics = Metrics()
+    >>> metrics.answered(200)
+    >>> metrics.predicted(10, 0.5)
+    >>> metrics.text().splitlines()[-2:]
+    ['mercer_rows_total 10', 'mercer_predict_seconds_total 0.5']
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._started = time.monotonic()
+        self._statuses: Counter[int] = Counter()
+        self._rows, self._seconds = 0, 0.0
+
+    def answered(self, status: int) -> None:
+        """Count a response."""
+        with self._lock:
+            self._statuses[status] += 1
+
+    def predicted(self, rows: int, seconds: float) -> None:
+        """Count rows that were predicted."""
+        with self._lock:
+            self._rows += rows
+            self._seconds += seconds
+
+    def text(self) -> str:
+        """Write all counters."""
+        with self._lock:
+            responses = [
+                f'mercer_responses_total{{status="{status}"}} {count}'
+                for status, count in sorted(self._statuses.items())
+            ]
+            return "\n".join(
+                [
+                    f"mercer_up_seconds {time.monotonic() - self._started:.1f}",
+                    *responses,
+                    f"mercer_rows_total {self._rows}",
+                    f"mercer_predict_seconds_total {self._seconds:.6g}",
+                    "",
+                ]
+            )
+
+
+# --- guard ---------------------------------------------------------------------------------------
+#
+# Who may ask: every request is looked at before anything else sees it.
+#
+# A page of some other site, open in a browser on this machine, can send requests to a local
+# server: directly, or by giving its own name the address of this machine (DNS rebinding). So the
+# Host header must name this server, an Origin header must be this server's own, and whoever asks
+# must know the token. Bodies have to say what they are, which browsers do not let other sites do
+# without asking first; nobody answers that question here.
 
 BODY_TYPES = ("application/json", "application/x-ndjson", "text/csv")
 HEADERS = {

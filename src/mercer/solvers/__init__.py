@@ -4,77 +4,73 @@
 a value that holds options; problem, start and clock are passed to it.
 """
 
-from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
-from mercer.solvers.bayes.class_means import Averages
-from mercer.solvers.bayes.counting import Counting
-from mercer.solvers.bayes.gaussian_likelihood import GaussianLikelihood
-from mercer.solvers.clustering.balanced import BalancedLloyd
-from mercer.solvers.clustering.lloyd import Lloyd
-from mercer.solvers.clustering.maximum_flow import MaximumFlow, minimum_cut
-from mercer.solvers.clustering.relaxation import Relaxation, Relaxed, relaxed
-from mercer.solvers.clustering.seeding import Given, PlusPlus, RandomPoints, Seeding
-from mercer.solvers.correlation.cholesky import CholeskyCorrelation
-from mercer.solvers.correlation.eigh import EighCorrelation
-from mercer.solvers.correlation.iterative import IterativeCorrelation
-from mercer.solvers.correlation.lowrank import LowRankCorrelation
-from mercer.solvers.correlation.qr import QRCorrelation
-from mercer.solvers.decision.fitted_q import FittedQIteration
-from mercer.solvers.decision.policy_iteration import KernelPolicyIteration
-from mercer.solvers.discriminant.cholesky import CholeskyDiscriminant
-from mercer.solvers.discriminant.primal import PrimalDiscriminant
-from mercer.solvers.entropy.iterative_scaling import IterativeScaling
-from mercer.solvers.entropy.newton import EntropyNewton
-from mercer.solvers.independent.fixed_point import FixedPointICA
-from mercer.solvers.kernel_learning.nonnegative import Nonnegative
-from mercer.solvers.kernel_learning.scale_descent import ScaleDescent
-from mercer.solvers.kernel_learning.simplex_newton import SimplexNewton
-from mercer.solvers.linear_margin.dual_descent import DualDescent
-from mercer.solvers.linear_margin.interior_point import InteriorPoint
-from mercer.solvers.many import Each
-from mercer.solvers.margin.descent import Gap, Violation
-from mercer.solvers.margin.path import SMOPath
-from mercer.solvers.margin.smo import SMO
-from mercer.solvers.margin.working_sets import WorkingSets
-from mercer.solvers.mixture.em import EM
-from mercer.solvers.mixture.latent_em import LatentEM
-from mercer.solvers.multitask.evidence import TaskAscent
-from mercer.solvers.multitask.features import TaskFeatures
-from mercer.solvers.multitask.posterior import KroneckerPosterior, TaskCholesky
-from mercer.solvers.neural.network_adam import NetworkAdam
-from mercer.solvers.neural.network_lbfgs import NetworkLBFGS
-from mercer.solvers.online.mistakes import Mistakes
-from mercer.solvers.process.evidence import EvidenceAscent
-from mercer.solvers.process.laplace import LaplaceAscent, LaplaceMode
-from mercer.solvers.process.posterior import ExactPosterior
-from mercer.solvers.ridge.band_path import BandPath
-from mercer.solvers.ridge.cholesky import Cholesky
-from mercer.solvers.ridge.cholesky_path import CholeskyPath
-from mercer.solvers.ridge.conjugate_gradient import ConjugateGradient
-from mercer.solvers.ridge.folds.band import BandFolds
-from mercer.solvers.ridge.folds.cholesky import CholeskyFolds
-from mercer.solvers.ridge.folds.krylov import KrylovFolds
-from mercer.solvers.ridge.folds.leave_one_out import BandLeaveOneOut
-from mercer.solvers.ridge.folds.primal import PrimalFolds
-from mercer.solvers.ridge.full.eigenpro import EigenPro
-from mercer.solvers.ridge.full.sketch_and_project import SketchAndProject
-from mercer.solvers.ridge.primal import Primal
-from mercer.solvers.ridge.primal_gradient import PrimalConjugateGradient
-from mercer.solvers.ridge.primal_path import PrimalPath
-from mercer.solvers.risk.annealed import AnnealedGradient
-from mercer.solvers.risk.gradient import GradientDescent, StochasticGradient
-from mercer.solvers.risk.lbfgs import LBFGSRisk
-from mercer.solvers.risk.newton import NewtonRisk
-from mercer.solvers.risk.unpenalized import UnpenalizedNewton
-from mercer.solvers.semi_supervised.deform import Deform
-from mercer.solvers.semi_supervised.graph_cholesky import GraphCholesky
-from mercer.solvers.semi_supervised.graph_conjugate_gradient import GraphConjugateGradient
-from mercer.solvers.solve import SolverError, solve
-from mercer.solvers.spectral.eigh import Eigh
-from mercer.solvers.spectral.inverse_lanczos import InverseLanczos
-from mercer.solvers.spectral.lanczos import Lanczos
-from mercer.solvers.spectral.lobpcg import LOBPCG
-from mercer.solvers.spectral.restarted_lanczos import RestartedLanczos
-from mercer.solvers.spectral.sinkhorn import Sinkhorn
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from mercer.machines.bayes.solvers import Counting, GaussianLikelihood
+    from mercer.machines.clustering.balanced import BalancedLloyd
+    from mercer.machines.clustering.lloyd import Lloyd
+    from mercer.machines.clustering.minimum_cut import MaximumFlow, minimum_cut
+    from mercer.machines.clustering.relaxed_partition import Relaxation, Relaxed, relaxed
+    from mercer.machines.clustering.seeding import Given, PlusPlus, RandomPoints, Seeding
+    from mercer.machines.clustering.sinkhorn import Sinkhorn
+    from mercer.machines.correlation.solvers import (
+        CholeskyCorrelation,
+        EighCorrelation,
+        IterativeCorrelation,
+        LowRankCorrelation,
+        QRCorrelation,
+    )
+    from mercer.machines.decomposition.ica_fixed_point import FixedPointICA
+    from mercer.machines.decomposition.probabilistic_pca_em import LatentEM
+    from mercer.machines.discriminant.solvers import CholeskyDiscriminant, PrimalDiscriminant
+    from mercer.machines.entropy.solvers import EntropyNewton, IterativeScaling
+    from mercer.machines.gaussian_process.laplace import LaplaceAscent, LaplaceMode
+    from mercer.machines.gaussian_process.marginal_likelihood import EvidenceAscent, ExactPosterior
+    from mercer.machines.kernel_learning.solvers import Nonnegative, ScaleDescent, SimplexNewton
+    from mercer.machines.logistic.newton_lbfgs import LBFGSRisk, NewtonRisk, UnpenalizedNewton
+    from mercer.machines.logistic.stochastic_gradient import (
+        AnnealedGradient,
+        GradientDescent,
+        StochasticGradient,
+    )
+    from mercer.machines.mixture.em_loop import EM
+    from mercer.machines.multitask.posterior import (
+        KroneckerPosterior,
+        TaskAscent,
+        TaskCholesky,
+        TaskFeatures,
+    )
+    from mercer.machines.neighbors.problem import Averages
+    from mercer.machines.neural.training import NetworkAdam, NetworkLBFGS
+    from mercer.machines.perceptron.solvers import Mistakes
+    from mercer.machines.reinforcement.solvers import FittedQIteration, KernelPolicyIteration
+    from mercer.machines.ridge.conjugate_gradient import ConjugateGradient
+    from mercer.machines.ridge.direct import Cholesky, CholeskyPath
+    from mercer.machines.ridge.eigenpro_sketch_and_project import EigenPro, SketchAndProject
+    from mercer.machines.ridge.folds import BandFolds, CholeskyFolds, PrimalFolds
+    from mercer.machines.ridge.krylov_folds import KrylovFolds
+    from mercer.machines.ridge.leave_one_out import BandLeaveOneOut, BandPath
+    from mercer.machines.ridge.normal_equations import PrimalConjugateGradient
+    from mercer.machines.ridge.primal import Primal, PrimalPath
+    from mercer.machines.semi_supervised.solvers import (
+        Deform,
+        GraphCholesky,
+        GraphConjugateGradient,
+    )
+    from mercer.machines.solve import SolverError, solve
+    from mercer.machines.svm.descent import Gap, Violation
+    from mercer.machines.svm.path import Each, SMOPath
+    from mercer.machines.svm.primal.crossover import DualDescent
+    from mercer.machines.svm.primal.interior_point import InteriorPoint
+    from mercer.machines.svm.smo import SMO
+    from mercer.machines.svm.subset_descent import WorkingSets
+    from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
+    from mercer.solvers.eigen.dense import Eigh
+    from mercer.solvers.eigen.lanczos_solver import Lanczos
+    from mercer.solvers.eigen.lobpcg import LOBPCG
+    from mercer.solvers.eigen.thick_restart import InverseLanczos, RestartedLanczos
 
 __all__ = [
     "EvidenceAscent",
@@ -165,3 +161,158 @@ __all__ = [
     "relaxed",
     "solve",
 ]
+
+# each name is imported when it is first asked for
+_HOMES = {
+    "mercer.machines.bayes.solvers": (
+        "Counting",
+        "GaussianLikelihood",
+    ),
+    "mercer.machines.clustering.balanced": ("BalancedLloyd",),
+    "mercer.machines.clustering.lloyd": ("Lloyd",),
+    "mercer.machines.clustering.minimum_cut": (
+        "MaximumFlow",
+        "minimum_cut",
+    ),
+    "mercer.machines.clustering.relaxed_partition": (
+        "Relaxation",
+        "Relaxed",
+        "relaxed",
+    ),
+    "mercer.machines.clustering.seeding": (
+        "Given",
+        "PlusPlus",
+        "RandomPoints",
+        "Seeding",
+    ),
+    "mercer.machines.clustering.sinkhorn": ("Sinkhorn",),
+    "mercer.machines.correlation.solvers": (
+        "CholeskyCorrelation",
+        "EighCorrelation",
+        "IterativeCorrelation",
+        "LowRankCorrelation",
+        "QRCorrelation",
+    ),
+    "mercer.machines.decomposition.ica_fixed_point": ("FixedPointICA",),
+    "mercer.machines.decomposition.probabilistic_pca_em": ("LatentEM",),
+    "mercer.machines.discriminant.solvers": (
+        "CholeskyDiscriminant",
+        "PrimalDiscriminant",
+    ),
+    "mercer.machines.entropy.solvers": (
+        "IterativeScaling",
+        "EntropyNewton",
+    ),
+    "mercer.machines.gaussian_process.laplace": (
+        "LaplaceAscent",
+        "LaplaceMode",
+    ),
+    "mercer.machines.gaussian_process.marginal_likelihood": (
+        "EvidenceAscent",
+        "ExactPosterior",
+    ),
+    "mercer.machines.kernel_learning.solvers": (
+        "Nonnegative",
+        "ScaleDescent",
+        "SimplexNewton",
+    ),
+    "mercer.machines.logistic.newton_lbfgs": (
+        "LBFGSRisk",
+        "NewtonRisk",
+        "UnpenalizedNewton",
+    ),
+    "mercer.machines.logistic.stochastic_gradient": (
+        "AnnealedGradient",
+        "GradientDescent",
+        "StochasticGradient",
+    ),
+    "mercer.machines.mixture.em_loop": ("EM",),
+    "mercer.machines.multitask.posterior": (
+        "TaskAscent",
+        "TaskFeatures",
+        "KroneckerPosterior",
+        "TaskCholesky",
+    ),
+    "mercer.machines.neighbors.problem": ("Averages",),
+    "mercer.machines.neural.training": (
+        "NetworkAdam",
+        "NetworkLBFGS",
+    ),
+    "mercer.machines.perceptron.solvers": ("Mistakes",),
+    "mercer.machines.reinforcement.solvers": (
+        "FittedQIteration",
+        "KernelPolicyIteration",
+    ),
+    "mercer.machines.ridge.conjugate_gradient": ("ConjugateGradient",),
+    "mercer.machines.ridge.direct": (
+        "Cholesky",
+        "CholeskyPath",
+    ),
+    "mercer.machines.ridge.eigenpro_sketch_and_project": (
+        "EigenPro",
+        "SketchAndProject",
+    ),
+    "mercer.machines.ridge.folds": (
+        "BandFolds",
+        "CholeskyFolds",
+        "PrimalFolds",
+    ),
+    "mercer.machines.ridge.krylov_folds": ("KrylovFolds",),
+    "mercer.machines.ridge.leave_one_out": (
+        "BandPath",
+        "BandLeaveOneOut",
+    ),
+    "mercer.machines.ridge.normal_equations": ("PrimalConjugateGradient",),
+    "mercer.machines.ridge.primal": (
+        "Primal",
+        "PrimalPath",
+    ),
+    "mercer.machines.semi_supervised.solvers": (
+        "Deform",
+        "GraphCholesky",
+        "GraphConjugateGradient",
+    ),
+    "mercer.machines.solve": (
+        "SolverError",
+        "solve",
+    ),
+    "mercer.machines.svm.descent": (
+        "Gap",
+        "Violation",
+    ),
+    "mercer.machines.svm.path": (
+        "Each",
+        "SMOPath",
+    ),
+    "mercer.machines.svm.primal.crossover": ("DualDescent",),
+    "mercer.machines.svm.primal.interior_point": ("InteriorPoint",),
+    "mercer.machines.svm.smo": ("SMO",),
+    "mercer.machines.svm.subset_descent": ("WorkingSets",),
+    "mercer.solvers.base": (
+        "Callback",
+        "Progress",
+        "Solution",
+        "Solver",
+        "Status",
+        "Watch",
+    ),
+    "mercer.solvers.eigen.dense": ("Eigh",),
+    "mercer.solvers.eigen.lanczos_solver": ("Lanczos",),
+    "mercer.solvers.eigen.lobpcg": ("LOBPCG",),
+    "mercer.solvers.eigen.thick_restart": (
+        "InverseLanczos",
+        "RestartedLanczos",
+    ),
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    found = globals()[name] = getattr(import_module(_HOME[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOME})

@@ -4,6 +4,6 @@
 `predict_proba` take any fitted machine.
 """
 
-from mercer.streaming.apply import apply, decision_function, predict, predict_proba, transform
+from mercer.machines.blocks.apply import apply, decision_function, predict, predict_proba, transform
 
 __all__ = ["apply", "decision_function", "predict", "predict_proba", "transform"]

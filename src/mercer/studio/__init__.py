@@ -4,10 +4,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from mercer.studio.asgi import application
     from mercer.studio.limits import StudioLimits
     from mercer.studio.notebook import Shown, show
-    from mercer.studio.running import run
+    from mercer.studio.server import application, run
 
 __all__ = ["Shown", "StudioLimits", "application", "run", "show"]
 
@@ -15,8 +14,8 @@ __all__ = ["Shown", "StudioLimits", "application", "run", "show"]
 _HOME = {
     "Shown": "mercer.studio.notebook",
     "StudioLimits": "mercer.studio.limits",
-    "application": "mercer.studio.asgi",
-    "run": "mercer.studio.running",
+    "application": "mercer.studio.server",
+    "run": "mercer.studio.server",
     "show": "mercer.studio.notebook",
 }
 

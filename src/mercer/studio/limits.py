@@ -1,8 +1,12 @@
-"""How much the studio takes from its pages."""
+"""Limits of the studio, and the error if a request exceeds them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+# --- limits --------------------------------------------------------------------------------------
+#
+# How much the studio takes from its pages.
 
 
 @dataclass(frozen=True)
@@ -49,3 +53,24 @@ class StudioLimits:
     spare: bool = True
     seconds: float = 30.0
     long_seconds: float = 600.0
+
+
+# --- refusal -------------------------------------------------------------------------------------
+#
+# What a scene cannot have, said in words for the page.
+
+
+class RefusalError(ValueError):
+    """A request that is refused: why, which parameter, and where in a text.
+
+    Examples
+    --------
+    >>> RefusalError("C=-1 must be positive", parameter="C").parameter
+    'C'
+    """
+
+    def __init__(
+        self, words: str, *, parameter: str | None = None, position: int | None = None
+    ) -> None:
+        super().__init__(words)
+        self.words, self.parameter, self.position = words, parameter, position

@@ -10,9 +10,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from mercer.serve.run import new_token
+from mercer.serve.server import new_token
 from mercer.studio.limits import StudioLimits
-from mercer.studio.running import address_of, configuration, read_file
+from mercer.studio.server import address_of, configuration, read_file
 
 _HOST = "127.0.0.1"
 _FRAMES = "'self' http://localhost:* http://127.0.0.1:* https://localhost:* vscode-webview:"

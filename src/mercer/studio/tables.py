@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from mercer.data import Column, Kind, Table
-from mercer.studio.catalog.table import entry_of
+from mercer.studio.catalog import entry_of
 from mercer.studio.jobs.bench import read_table
 from mercer.studio.limits import StudioLimits
-from mercer.studio.scenes.scene import CLASSES
-from mercer.studio.scenes.table_rows import USABLE, numeric
+from mercer.studio.scenes import CLASSES, USABLE, numeric
 
 _NAME = 100  # characters of the name of a file
 _LEVELS = 50  # different values that are told

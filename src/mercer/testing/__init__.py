@@ -1,8 +1,6 @@
 """Public conformance kits: a new kernel, Gram, solver or backend costs a two-line test."""
 
 from mercer.testing.backend import check_backend
-from mercer.testing.gram import check_gram
-from mercer.testing.kernel import check_kernel
-from mercer.testing.solver import check_solver
+from mercer.testing.kits import check_gram, check_kernel, check_solver
 
 __all__ = ["check_backend", "check_gram", "check_kernel", "check_solver"]

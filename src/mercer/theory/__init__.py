@@ -5,17 +5,24 @@ hypotheses can be looked at, learnt from and played against. A `Program` is a pr
 constraints: its Lagrangian, its dual, and whether they meet.
 """
 
-from mercer.theory.bound import Bound
-from mercer.theory.capacity import (
-    double_sampling_error,
-    double_sampling_size,
-    growth_bound,
-    sauer,
-    vc_error,
+from mercer.theory.bounds import (
+    Bound,
+    binomial_tail,
+    chernoff_tail,
+    hoeffding_tail,
+    relative_entropy_tail,
 )
-from mercer.theory.classes.adversary import AdversaryGame, no_free_lunch, play_adversary
-from mercer.theory.classes.conjunctions import Conjunction, Conjunctions, OnlineConjunction
-from mercer.theory.classes.finite_class import EpsilonNet, FiniteClass, LearntHypothesis
+from mercer.theory.classes import (
+    AdversaryGame,
+    Conjunction,
+    Conjunctions,
+    EpsilonNet,
+    FiniteClass,
+    LearntHypothesis,
+    OnlineConjunction,
+    no_free_lunch,
+    play_adversary,
+)
 from mercer.theory.dichotomies import (
     HalfSpaces,
     Hypotheses,
@@ -26,15 +33,18 @@ from mercer.theory.dichotomies import (
     is_shattered,
     vc_dimension,
 )
-from mercer.theory.duality.conditions import KKTConditions
-from mercer.theory.duality.image import ImageSet, SupportingLine, image_set, supporting_line
-from mercer.theory.duality.known import (
+from mercer.theory.duality.examples import (
+    ImageSet,
+    SupportingLine,
     double_well_program,
     hard_margin_program,
+    image_set,
     projection_program,
+    supporting_line,
 )
 from mercer.theory.duality.program import (
     DualValue,
+    KKTConditions,
     Program,
     ProgramSolution,
     ProgramStatus,
@@ -42,8 +52,13 @@ from mercer.theory.duality.program import (
 )
 from mercer.theory.duality.quadratic import QuadraticProgram
 from mercer.theory.duality.smooth import SmoothFunction, SmoothProgram
-from mercer.theory.entropy import relative_entropy
-from mercer.theory.finite import (
+from mercer.theory.entropy import (
+    least_squares_projection,
+    relative_entropy,
+    relative_entropy_projection,
+)
+from mercer.theory.margin_bounds import machine_bound, margin_dimension, margin_error, novikoff
+from mercer.theory.sample_size import (
     agnostic_sample_size,
     finite_class_dimension,
     finite_class_error,
@@ -51,13 +66,12 @@ from mercer.theory.finite import (
     realisable_sample_size,
     rectangle_sample_size,
 )
-from mercer.theory.margins import machine_bound, margin_dimension, margin_error, novikoff
-from mercer.theory.simplex import least_squares_projection, relative_entropy_projection
-from mercer.theory.tails import (
-    binomial_tail,
-    chernoff_tail,
-    hoeffding_tail,
-    relative_entropy_tail,
+from mercer.theory.vc_dimension import (
+    double_sampling_error,
+    double_sampling_size,
+    growth_bound,
+    sauer,
+    vc_error,
 )
 
 __all__ = [

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy.optimize import linprog
 
 from mercer.array_types import Array
-from mercer.theory.bound import check_count
+from mercer.theory.bounds import check_count
 
 _MOST_POINTS = 20  # 2^20 labellings; more would never end
 _AT_ONCE = 3  # points that labellings grow by: a class is asked less often about few of them

@@ -7,7 +7,7 @@ import pytest
 from files_libsvm_fuzz import GOLDEN, fuzz
 
 from mercer.files.libsvm import LibsvmFormatError, read_libsvm_model
-from mercer.files.libsvm.read_model import parse_model
+from mercer.files.libsvm.model import parse_model
 
 TWO = b"""svm_type c_svc
 kernel_type rbf

@@ -9,7 +9,7 @@ import mercer
 from mercer.files import OnnxExportError, to_onnx
 from mercer.files.libsvm.machines import model_of
 from mercer.files.onnx import export
-from mercer.files.onnx.parity import run
+from mercer.files.onnx.export import run
 from mercer.kernels import (
     AllSubsets,
     Anova,

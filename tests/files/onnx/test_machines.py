@@ -11,8 +11,7 @@ from sklearn.preprocessing import MinMaxScaler, StandardScaler
 import mercer
 from mercer.compat import sklearn as drop_in
 from mercer.files import to_onnx
-from mercer.files.onnx.parity import border_values, run
-from mercer.files.onnx.sample import border_rows
+from mercer.files.onnx.export import border_rows, border_values, run
 from mercer.kernels import Gaussian, Linear, Polynomial
 
 RNG = np.random.default_rng(0)

@@ -7,8 +7,7 @@ from sklearn.pipeline import make_pipeline
 import mercer
 from mercer.data import Table, TablePreparation
 from mercer.files import OnnxExportError, to_onnx
-from mercer.files.onnx.parity import run
-from mercer.files.onnx.tables import feeds_of
+from mercer.files.onnx.export import feeds_of, run
 
 RNG = np.random.default_rng(0)
 N = 120

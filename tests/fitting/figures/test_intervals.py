@@ -7,7 +7,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from statsmodels.stats.proportion import proportion_confint
 
-from mercer.fitting.figures.intervals import area_interval, bootstrap, wilson
+from mercer.fitting.evaluation import area_interval, bootstrap, wilson
 
 RNG = np.random.default_rng(0)
 

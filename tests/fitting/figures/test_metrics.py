@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import metrics as theirs
 
-from mercer.fitting.figures.metrics import (
+from mercer.fitting.evaluation import (
     Answers,
     calibration_of,
     classification_metrics,

@@ -7,7 +7,7 @@ import pytest
 
 import mercer
 from mercer import SVR, FisherDiscriminant
-from mercer.fitting.rows import large
+from mercer.fitting import rows as large
 
 N = 900
 RNG = np.random.default_rng(0)

@@ -19,8 +19,7 @@ from mercer.kernels import (
     UniformDensity,
     eigenfunctions,
 )
-from mercer.kernels.expansion.hermite import HermiteEigenfunctions
-from mercer.kernels.expansion.nystrom import NystromEigenfunctions
+from mercer.kernels.mercer_theorem import HermiteEigenfunctions, NystromEigenfunctions
 
 RNG = np.random.default_rng(5)
 

@@ -20,7 +20,7 @@ from mercer.kernels import (
     exp,
     polynomial,
 )
-from mercer.kernels.monomials import symmetric_power, symmetric_powers
+from mercer.kernels.features import symmetric_power, symmetric_powers
 from mercer.resources import MemoryBudgetError, config
 
 RNG = np.random.default_rng(3)

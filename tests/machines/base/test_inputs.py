@@ -6,7 +6,7 @@ import pytest
 
 from mercer import SVC, KernelRidge
 from mercer.kernels import Gaussian
-from mercer.machines.base.inputs import reading
+from mercer.machines.base import inputs as reading
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 LABELS = np.arange(40) % 2

@@ -483,7 +483,7 @@ def test_callbacks_are_told_and_memory_is_asked_for_first():
 
 
 def test_the_centred_matrix_is_what_its_formula_says():
-    from mercer.solvers.discriminant.cholesky import centred_matrix
+    from mercer.machines.discriminant.solvers import centred_matrix
 
     X, y = groups(18, n=150, classes=4)
     K = Gaussian(2.0)(X, X)

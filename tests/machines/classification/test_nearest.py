@@ -15,9 +15,9 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import NearestMean, NearestNeighbors, ParameterError, Status, certify
 from mercer.gram import CenteredGram, Need, PrecomputedGram, exact, make_gram
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Precomputed, Spectrum
-from mercer.machines.classification.nearest import smallest
-from mercer.points import to_dense
+from mercer.machines.neighbors.search import smallest
 from mercer.problems import ClassMeans, Means, Nearest, Neighbourhoods
+from mercer.rows.points import to_dense
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((80, 3))

@@ -8,7 +8,7 @@ from scipy import linalg, sparse
 from mercer import FisherDiscriminant, ParameterError, certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
-from mercer.machines.classification.penalized import kernel_features
+from mercer.machines.discriminant.fisher import kernel_features
 from mercer.problems import Directions, Discriminant
 from mercer.solvers import CholeskyDiscriminant
 

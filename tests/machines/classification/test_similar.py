@@ -7,7 +7,7 @@ from scipy import sparse
 from mercer import NearestNeighbors, ParameterError, certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Sigmoid
-from mercer.machines.classification import similar
+from mercer.machines.neighbors import search
 from mercer.problems import MostSimilar, Neighbourhoods
 
 rng = np.random.default_rng(3)
@@ -94,7 +94,7 @@ def test_matrices_sparse_rows_weights_and_leave_one_out():
 
 def test_blocks_change_nothing(monkeypatch):
     whole = NearestNeighbors(4, by="similarity").fit(X, two).kneighbors()[1]
-    monkeypatch.setattr(similar, "_BLOCK", 7)
+    monkeypatch.setattr(search, "_SIMILAR_BLOCK", 7)
     np.testing.assert_array_equal(
         NearestNeighbors(4, by="similarity").fit(X, two).kneighbors()[1], whole
     )

@@ -12,9 +12,9 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import KMeans, ParameterError, certify
 from mercer.gram import Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
+from mercer.machines.clustering.balanced import assigned
 from mercer.problems import BalancedPartition, Clusters
 from mercer.solvers import BalancedLloyd, Status, solve
-from mercer.solvers.clustering.assignment import assigned
 
 
 def rows(n, seed=0):

@@ -32,8 +32,7 @@ from mercer.gram import (
     scaled,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
-from mercer.machines.clustering.disconnected import localised
-from mercer.machines.clustering.normalization import NormalizedCut, Plain
+from mercer.machines.clustering.graph_cut_relaxation import NormalizedCut, Plain, localised
 from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver

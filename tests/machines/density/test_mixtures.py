@@ -27,11 +27,11 @@ from mercer import (
     config,
     deadline,
 )
-from mercer.machines.density import gaussian_mixture
-from mercer.machines.density import mixture as mixture_machine
+from mercer.machines.mixture import gaussian_mixture
+from mercer.machines.mixture import machine as mixture_machine
+from mercer.machines.mixture.discrete_em_steps import folded
+from mercer.machines.mixture.gaussian_em_steps import Diagonal, Full, Shared, Spherical
 from mercer.problems import GaussianMix, GaussianParts, TableParts, TopicMix
-from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
-from mercer.problems.mixture.topics import folded
 from mercer.solvers import EM, Status, solve
 
 SHAPES = {"full": Full(), "shared": Shared(), "diagonal": Diagonal(), "spherical": Spherical()}

@@ -10,14 +10,14 @@ from sklearn.decomposition import FastICA
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import ICA, ParameterError, ProjectionPursuit, certify
-from mercer.problems import CONTRASTS, IndependentComponents, Unmixing
-from mercer.problems.independent.unmixing import (
+from mercer.machines.decomposition.ica_fixed_point import (
     joint_curvature,
     joint_moments,
     single_curvature,
     single_moments,
     tangent_basis,
 )
+from mercer.problems import CONTRASTS, IndependentComponents, Unmixing
 from mercer.solvers import FixedPointICA, SolverError, solve
 
 FUNS = tuple(CONTRASTS)

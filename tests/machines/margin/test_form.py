@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.boxes import Form
-from mercer.machines.margin import margin_machine
+from mercer.backends.contract import Form
+from mercer.machines.svm import machine as margin_machine
 from mercer.problems import Many
 
 rng = np.random.default_rng(0)

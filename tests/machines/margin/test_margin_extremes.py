@@ -24,8 +24,8 @@ from mercer.kernels import (
     exp,
 )
 from mercer.machines.base.certificate import certify_gap
+from mercer.machines.svm import problem as svm
 from mercer.problems import Dual, Duals, Many
-from mercer.problems.margin import svm
 from mercer.solvers import SMO, solve
 
 rng = np.random.default_rng(0)

@@ -11,7 +11,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, LogisticRegression, OneClassSVM, config
 from mercer.kernels import Gaussian, Linear
-from mercer.machines.base.inputs.origin import far_origin, less_origin
+from mercer.machines.base.origin import far_origin, less_origin
 from mercer.solvers import Status
 
 RNG = np.random.default_rng(0)

@@ -10,9 +10,15 @@ from threadpoolctl import threadpool_limits
 
 from mercer import SVC
 from mercer.kernels import Gaussian, Linear
-from mercer.machines.margin.coupling import couple_pairs
-from mercer.machines.margin.folds import FOLDS, HeldOut, fold_order, fold_shares
-from mercer.machines.margin.probabilities import in_order, slopes_of
+from mercer.machines.svm.multiclass import couple_pairs
+from mercer.machines.svm.probabilities import (
+    FOLDS,
+    OutOfFoldValues,
+    fold_order,
+    fold_shares,
+    in_order,
+    slopes_of,
+)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -177,10 +183,10 @@ def test_folds_share_out_weights():
 def test_slopes():
     """Rows at f = 1, three in four right: the sigmoid must say (75 + 1) / (100 + 2)."""
     values, signs = np.full(100, 1.0), np.where(np.arange(100) < 75, 1.0, -1.0)
-    below, above = slopes_of(HeldOut(values, signs, np.ones(100)))
+    below, above = slopes_of(OutOfFoldValues(values, signs, np.ones(100)))
     assert 1 / (1 + np.exp(-above)) == pytest.approx(76 / 102)
     assert 0 < below < 1e-5  # nothing is known of that side
-    below, above = slopes_of(HeldOut(-values, signs, np.ones(100)))
+    below, above = slopes_of(OutOfFoldValues(-values, signs, np.ones(100)))
     assert 0 < below < 1e-5  # mostly wrong: flat, not turned around
 
 
@@ -227,4 +233,4 @@ def test_a_stop_during_calibration_is_said_and_leaves_usable_probabilities():
 
 def test_values_of_the_smallest_numbers_have_probabilities():
     values, signs = np.repeat([-4e-323, 4e-323], 20), np.repeat([-1.0, 1.0], 20)
-    assert np.isfinite(slopes_of(HeldOut(values, signs, np.ones(40)))).all()
+    assert np.isfinite(slopes_of(OutOfFoldValues(values, signs, np.ones(40)))).all()

@@ -22,9 +22,9 @@ from threadpoolctl import threadpool_limits
 from mercer import SVC, Status, certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.machines.margin.multiclass import OneVsOne
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm.multiclass import OneVsOne
 from mercer.problems import Dual
-from mercer.problems.margin import svm
 
 DATA = Path(__file__).resolve().parents[4] / "shared" / "data"
 SPAM = Path(__file__).resolve().parents[3] / "examples" / "data" / "spambase.npz"

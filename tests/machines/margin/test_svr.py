@@ -14,8 +14,8 @@ from threadpoolctl import threadpool_limits
 from mercer import SVR, KernelRidge, Status, certify
 from mercer.gram import PrecomputedGram
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
+from mercer.machines.svm import problem as svm
 from mercer.problems import Dual
-from mercer.problems.margin import svm
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -8,12 +8,12 @@ import pytest
 
 import mercer
 from mercer import GaussianProcess, KernelRidge, MultiTaskGaussianProcess, Status, certify
-from mercer.files.verifying.verify import verify
+from mercer.files.verify import verify
 from mercer.kernels import Coregionalized, Gaussian, Linear, parse
-from mercer.machines.multitask.learning import learnt_names, task_problem
+from mercer.machines.multitask.gaussian_process import learnt_names, task_problem
+from mercer.machines.multitask.posterior import task_evidence
 from mercer.problems import TaskRegression
 from mercer.solvers import KroneckerPosterior, SolverError, TaskCholesky, Watch, solve
-from mercer.solvers.multitask.evidence import task_evidence
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 2))

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 
-from mercer.problems.neural.autoencoding import Autoencoding
-from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout, blocks
-from mercer.problems.neural.variational import (
+from mercer.machines.neural.problem import (
+    ACTIVATIONS,
+    Autoencoding,
+    NetworkLayout,
     VariationalAutoencoding,
+    blocks,
     importance_bounds,
     log_likelihoods,
     row_bounds,
@@ -92,7 +94,7 @@ def test_blocks_do_not_change_sums(monkeypatch):
     whole = autoencoding(), variational()
     at = [problem.start(np.random.default_rng(1)) for problem in whole]
     before = [p.objective(w) for p, w in zip(whole, at, strict=True)]
-    monkeypatch.setattr("mercer.problems.neural.network._ROWS", 2)
+    monkeypatch.setattr("mercer.machines.neural.problem._ROWS", 2)
     assert len(list(blocks(7, whole[0].layout))) == 4
     for problem, w, (value, slope) in zip(whole, at, before, strict=True):
         again = problem.objective(w)

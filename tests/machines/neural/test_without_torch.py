@@ -11,10 +11,13 @@ from scipy.linalg import subspace_angles
 import mercer
 from mercer import Autoencoder, ParameterError, ProbabilisticPCA, Status, VariationalAutoencoder
 from mercer.certificates import certify
-from mercer.machines.neural import network_machine
-from mercer.problems.neural.autoencoding import Autoencoding, NetworkParameters
-from mercer.problems.neural.network import NetworkLayout
-from mercer.problems.neural.variational import VariationalAutoencoding
+from mercer.machines.neural import autoencoder as network_machine
+from mercer.machines.neural.problem import (
+    Autoencoding,
+    NetworkLayout,
+    NetworkParameters,
+    VariationalAutoencoding,
+)
 from mercer.solvers import NetworkLBFGS, Solution, SolverError, solve
 
 rng = np.random.default_rng(0)
@@ -61,7 +64,7 @@ def test_without_torch_a_fit_says_how_to_get_it(kind, monkeypatch):
 
 
 def test_without_torch_the_solver_says_how_to_get_it(monkeypatch):
-    monkeypatch.setattr("mercer.solvers.neural.training.has_torch", lambda: False)
+    monkeypatch.setattr("mercer.machines.neural.training.has_torch", lambda: False)
     problem = Autoencoding(X, ONES, NetworkLayout((5, 2), (2, 5), "identity"), 0.0, *NONE)
     with pytest.raises(SolverError, match=r"pip install"):
         solve(problem)

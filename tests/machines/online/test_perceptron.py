@@ -21,14 +21,14 @@ from threadpoolctl import threadpool_limits
 
 from mercer import ParameterError, Perceptron, Status, config
 from mercer.backends import available_backends, choose_backend
-from mercer.backends.perceptron_state import LinearFunctions
+from mercer.backends.contract import LinearFunctions
 from mercer.backends.reference.backend import Reference
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Intersection, Linear, Polynomial, Precomputed, Spectrum
+from mercer.machines.perceptron.solvers import AtRandom, Oldest, Smallest
 from mercer.problems import Separation
 from mercer.solvers import Mistakes, solve
-from mercer.solvers.online.removal import AtRandom, Oldest, Smallest
 from mercer.theory import novikoff
 
 

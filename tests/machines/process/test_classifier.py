@@ -11,9 +11,9 @@ from sklearn.gaussian_process import kernels as rivals
 
 import mercer
 from mercer import GaussianProcessClassifier, LogisticRegression, Status, certify
-from mercer.files.verifying.verify import verify
+from mercer.files.verify import verify
 from mercer.kernels import Gaussian, Linear, exp
-from mercer.machines.process.averages import averaged_sigmoid
+from mercer.machines.gaussian_process.covariance import averaged_sigmoid
 from mercer.problems import ProcessClassification
 
 rng = np.random.default_rng(0)

@@ -9,10 +9,10 @@ import mercer
 from mercer import GaussianProcess
 from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.certificates import certify
-from mercer.files.verifying.verify import verify
+from mercer.files.verify import verify
 from mercer.kernels import Gaussian
 from mercer.machines.base.approximate import ApproximationWarning
-from mercer.machines.process import gaussian_process
+from mercer.machines.gaussian_process import regressor
 from mercer.solvers import SolverError, solve
 
 
@@ -154,10 +154,8 @@ def test_a_posterior_of_other_parameters_than_were_learnt_is_not_certified(
 ):
     X, y = waves(60)
     held = []
-    judge = gaussian_process.certify
-    monkeypatch.setattr(
-        gaussian_process, "certify", lambda *given: held.append(given) or judge(*given)
-    )
+    judge = regressor.certify
+    monkeypatch.setattr(regressor, "certify", lambda *given: held.append(given) or judge(*given))
     machine = GaussianProcess(
         1.0 * Gaussian(1.0), noise=0.1, optimize=True, approximation=approximation
     )

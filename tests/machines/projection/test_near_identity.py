@@ -7,7 +7,7 @@ from mercer import PCA
 from mercer.compat.sklearn import KernelPCA
 from mercer.kernels import Gaussian, Laplacian
 from mercer.solvers import Status
-from mercer.solvers.spectral.symmetric_pairs import largest_pairs
+from mercer.solvers.eigen.dense import largest_pairs
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian(0.3), Laplacian(0.05)])
@@ -38,7 +38,7 @@ def test_as_many_pairs_as_asked_for(A):
 
 @pytest.mark.parametrize("spoilt", ["fewer", "none", "wrong", "raises"])
 def test_all_pairs_are_found_where_some_are_not(monkeypatch, spoilt):
-    from mercer.solvers.spectral import symmetric_pairs
+    from mercer.solvers.eigen import dense as symmetric_pairs
 
     def eigh(A, **options):
         values, vectors = np.linalg.eigh(A)

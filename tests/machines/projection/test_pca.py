@@ -33,7 +33,7 @@ from mercer.kernels import (
     Sigmoid,
     Spectrum,
 )
-from mercer.machines.projection.preimage_weights import preimage_weight
+from mercer.machines.decomposition.preimage import preimage_weight
 from mercer.solvers import Eigh, Lanczos, Status
 
 

@@ -14,9 +14,9 @@ from sklearn import decomposition
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import ParameterError, ProbabilisticPCA, certify, deadline
-from mercer.machines.projection.plane import in_units, smallest_noise
+from mercer.machines.decomposition.probabilistic_pca import in_units, smallest_noise
+from mercer.machines.decomposition.probabilistic_pca_em import log_densities
 from mercer.problems import LatentGaussian, Plane
-from mercer.problems.mixture.latent import log_densities
 from mercer.solvers import LatentEM, solve
 
 

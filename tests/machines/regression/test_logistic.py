@@ -15,11 +15,10 @@ from mercer import KernelRidge, LogisticRegression, ParameterError, SolverError
 from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.machines.logistic.descent import FeatureSpace, RowSpace, descend, space_of
+from mercer.machines.logistic.newton_lbfgs import _by_gradients
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, Watch, solve
-from mercer.solvers.risk.descent import descend
-from mercer.solvers.risk.newton import _by_gradients
-from mercer.solvers.risk.space import FeatureSpace, RowSpace, space_of
 
 LOSSES = {"log": LogLoss(), "squared": SquaredLoss(), "tanh": TanhLoss()}
 

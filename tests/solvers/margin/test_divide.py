@@ -13,12 +13,12 @@ from mercer import SVC
 from mercer.certificates import certify
 from mercer.gram import LazyGram, PartGram, PrecomputedGram, ShiftedGram, Source
 from mercer.kernels import Constant, Gaussian, Linear, resolve
-from mercer.points import row_count
+from mercer.machines.svm import problem as svm
+from mercer.machines.svm import subset_descent
 from mercer.problems import Many
-from mercer.problems.margin import svm
+from mercer.rows.points import row_count
 from mercer.solvers import SMO, Gap, Status, WorkingSets, solve
 from mercer.solvers.base import Watch
-from mercer.solvers.margin import choose_set, divide, rounds, set_engine
 
 ROWS, GROUPS = 600, 6
 
@@ -54,15 +54,15 @@ def objective(problem, b):
 def starts(monkeypatch):
     """Make sizes so small that some hundred rows are many; return the starts from clusters."""
     seen = []
-    monkeypatch.setattr(rounds, "_AT_ONCE", 200)
+    monkeypatch.setattr(subset_descent, "_AT_ONCE", 200)
     for name, value in {"_LEAST_SAMPLED": 64, "_ENTRIES_PER_PART": 0.0}.items():
-        monkeypatch.setattr(set_engine, name, value)
+        monkeypatch.setattr(subset_descent, name, value)
     for name, value in {"SAMPLED": 8, "ONE_IN": 4}.items():
-        monkeypatch.setattr(choose_set, name, value)
+        monkeypatch.setattr(subset_descent, name, value)
     for name, value in {"_ROWS": 100, "_SEEN": 20}.items():
-        monkeypatch.setattr(divide, name, value)
+        monkeypatch.setattr(subset_descent, name, value)
 
-    class Seen(divide.SideBySide):
+    class Seen(subset_descent.SideBySide):
         def __init__(self, *given):
             super().__init__(*given)
             self.clusters = []
@@ -72,12 +72,12 @@ def starts(monkeypatch):
             self.clusters.append(points)
             return super().apart(points)
 
-    monkeypatch.setattr(set_engine, "SideBySide", Seen)
+    monkeypatch.setattr(subset_descent, "SideBySide", Seen)
     return seen
 
 
 def without(monkeypatch):
-    monkeypatch.setattr(set_engine, "LEAST_USED", np.inf)
+    monkeypatch.setattr(subset_descent, "LEAST_USED", np.inf)
 
 
 def found(start, part=0):
@@ -88,8 +88,8 @@ def found(start, part=0):
 
 
 def test_clusters_are_those_of_the_rows(monkeypatch):
-    monkeypatch.setattr(divide, "_ROWS", 100)
-    pieces = divide.clusters(source(), np.arange(ROWS), 400, Watch())
+    monkeypatch.setattr(subset_descent, "_ROWS", 100)
+    pieces = subset_descent.clusters(source(), np.arange(ROWS), 400, Watch())
     labels = np.empty(ROWS, dtype=int)
     for number, piece in enumerate(pieces):
         assert (np.diff(piece) > 0).all()
@@ -99,16 +99,16 @@ def test_clusters_are_those_of_the_rows(monkeypatch):
 
 
 def test_points_that_no_programme_has_are_in_no_cluster(monkeypatch):
-    monkeypatch.setattr(divide, "_ROWS", 50)
+    monkeypatch.setattr(subset_descent, "_ROWS", 50)
     some = np.arange(1, ROWS, 2)
-    pieces = divide.clusters(source(), some, 300, Watch())
+    pieces = subset_descent.clusters(source(), some, 300, Watch())
     assert sorted(np.concatenate(pieces)) == some.tolist()
 
 
 def test_large_clusters_are_cut_in_fair_samples(monkeypatch):
-    monkeypatch.setattr(divide, "_ROWS", 100)
-    monkeypatch.setattr(divide, "_SEEN", 5)
-    pieces = divide.clusters(source(), np.arange(ROWS), 30, Watch())
+    monkeypatch.setattr(subset_descent, "_ROWS", 100)
+    monkeypatch.setattr(subset_descent, "_SEEN", 5)
+    pieces = subset_descent.clusters(source(), np.arange(ROWS), 30, Watch())
     assert sorted(np.concatenate(pieces)) == list(range(ROWS))
     assert max(map(len, pieces)) <= 30
     spans = [np.ptp(piece) for piece in pieces]
@@ -116,23 +116,26 @@ def test_large_clusters_are_cut_in_fair_samples(monkeypatch):
 
 
 def test_rows_without_clusters_are_left_alone(monkeypatch):
-    monkeypatch.setattr(divide, "_ROWS", 100)
+    monkeypatch.setattr(subset_descent, "_ROWS", 100)
     rng = np.random.default_rng(0)
     scattered = rng.standard_normal((ROWS, 50))
-    assert divide.clusters(source(scattered, Gaussian(5.0)), np.arange(ROWS), 400, Watch()) is None
+    assert (
+        subset_descent.clusters(source(scattered, Gaussian(5.0)), np.arange(ROWS), 400, Watch())
+        is None
+    )
     equal = np.ones((ROWS, 2))
-    assert divide.clusters(source(equal), np.arange(ROWS), 400, Watch()) is None
-    assert divide.clusters(source(), np.arange(150), 400, Watch()) is None  # one cluster
+    assert subset_descent.clusters(source(equal), np.arange(ROWS), 400, Watch()) is None
+    assert subset_descent.clusters(source(), np.arange(150), 400, Watch()) is None  # one cluster
 
 
 def test_the_share_between_clusters_is_that_of_variances(monkeypatch):
     seen = []
-    share = divide._share_between
-    monkeypatch.setattr(divide, "_ROWS", 100)
+    share = subset_descent._share_between
+    monkeypatch.setattr(subset_descent, "_ROWS", 100)
     monkeypatch.setattr(
-        divide, "_share_between", lambda *given: seen.append(share(*given)) or seen[-1]
+        subset_descent, "_share_between", lambda *given: seen.append(share(*given)) or seen[-1]
     )
-    divide.clusters(source(kernel=Linear()), np.arange(ROWS), 400, Watch())
+    subset_descent.clusters(source(kernel=Linear()), np.arange(ROWS), 400, Watch())
     kept = np.linspace(0, ROWS - 1, 40 * GROUPS).astype(int)
     rows, label = X[kept], GROUP[kept]
     within = sum(((rows[label == g] - rows[label == g].mean(0)) ** 2).sum() for g in range(GROUPS))
@@ -309,15 +312,15 @@ def test_steps_are_limited_in_clusters_too(starts):
 
 def test_ctrl_c_in_a_cluster_leaves_the_machine_as_it_was(monkeypatch):
     X, _, signs = groups_of_rows(6000)
-    monkeypatch.setattr(divide, "_ROWS", 500)
-    monkeypatch.setattr(choose_set, "SAMPLED", 32)
+    monkeypatch.setattr(subset_descent, "_ROWS", 500)
+    monkeypatch.setattr(subset_descent, "SAMPLED", 32)
     machine = SVC(KERNEL, C=10.0).fit(X[:50], signs[:50])
     before = machine.predict(X)
 
     def interrupted(self, points):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(divide.SideBySide, "apart", interrupted)
+    monkeypatch.setattr(subset_descent.SideBySide, "apart", interrupted)
     with pytest.raises(KeyboardInterrupt):
         machine.fit(X, signs)
     assert np.array_equal(machine.predict(X), before)
@@ -334,12 +337,12 @@ def test_a_memory_budget_makes_clusters_smaller(starts, memory):
 def test_a_machine_starts_from_clusters(monkeypatch):
     X, _, signs = groups_of_rows(6000)
     noisy = np.where(np.random.default_rng(0).random(6000) < 0.3, -signs, signs)
-    monkeypatch.setattr(divide, "_ROWS", 500)
-    monkeypatch.setattr(choose_set, "SAMPLED", 32)
+    monkeypatch.setattr(subset_descent, "_ROWS", 500)
+    monkeypatch.setattr(subset_descent, "SAMPLED", 32)
     seen = []
-    groups = divide.clusters
+    groups = subset_descent.clusters
     monkeypatch.setattr(
-        set_engine, "clusters", lambda *given: seen.append(groups(*given)) or seen[-1]
+        subset_descent, "clusters", lambda *given: seen.append(groups(*given)) or seen[-1]
     )
     machine = SVC(KERNEL, C=100.0).fit(X, noisy)
     assert seen and seen[0] is not None

@@ -5,9 +5,9 @@ import pytest
 from evidence_kernels import KERNELS, WEIGHTS, X, Y
 
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
-from mercer.kernels.parameter_slopes import parameters
+from mercer.kernels.derivatives import parameters
+from mercer.machines.gaussian_process.marginal_likelihood import evidence
 from mercer.problems import Evidence, KernelParameters
-from mercer.solvers.process.evidence import evidence
 
 
 @pytest.mark.parametrize("bias", [False, True])

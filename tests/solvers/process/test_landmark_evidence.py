@@ -5,10 +5,9 @@ import pytest
 from evidence_kernels import KERNELS, WEIGHTS, X, Y
 
 from mercer.kernels import Gaussian
-from mercer.kernels.parameter_slopes import parameters
+from mercer.kernels.derivatives import parameters
+from mercer.machines.gaussian_process.marginal_likelihood import JITTER, evidence
 from mercer.problems import Evidence, KernelParameters
-from mercer.solvers.process.evidence import evidence
-from mercer.solvers.process.landmark_evidence import JITTER
 
 NOISE = 0.3
 LANDMARKS = X[[0, 3, 5, 7, 9]]

@@ -7,12 +7,10 @@ import pytest
 from sklearn.model_selection import KFold, RepeatedKFold, ShuffleSplit
 
 from mercer.kernels import Gaussian
+from mercer.machines.ridge import krylov_folds
+from mercer.machines.ridge.folds import FoldParts, FoldSystem, fold_order
+from mercer.machines.ridge.krylov_folds import ShiftedInverse, by_subspaces
 from mercer.solvers import Watch
-from mercer.solvers.ridge.folds import krylov
-from mercer.solvers.ridge.folds.krylov import by_subspaces
-from mercer.solvers.ridge.folds.products import FoldParts, fold_order
-from mercer.solvers.ridge.folds.shifted_inverse import ShiftedInverse
-from mercer.solvers.ridge.folds.system import FoldSystem
 
 N = 700
 SHUFFLED = KFold(5, shuffle=True, random_state=0)
@@ -87,7 +85,7 @@ def test_products_of_folds(dtype, sorted_rows):
 
 
 def test_searches_on_sorted_rows_are_those_on_rows_as_they_are(monkeypatch):
-    monkeypatch.setattr(krylov, "_FACTOR", 1e-6)
+    monkeypatch.setattr(krylov_folds, "_FACTOR", 1e-6)
     X, y = sample()
     trains, penalties = trains_of(SHUFFLED), np.logspace(-4, 2, 9)
     order = fold_order(trains, None, N)

@@ -7,12 +7,10 @@ import pytest
 from sklearn.model_selection import KFold
 
 from mercer.kernels import Gaussian, Laplacian
+from mercer.machines.ridge import krylov_folds
+from mercer.machines.ridge.folds import FoldSystem
+from mercer.machines.ridge.krylov_folds import KrylovSubspace, ShiftedInverse, by_subspaces
 from mercer.solvers import Status, Watch
-from mercer.solvers.ridge.folds import krylov
-from mercer.solvers.ridge.folds.krylov import by_subspaces
-from mercer.solvers.ridge.folds.krylov_subspace import KrylovSubspace
-from mercer.solvers.ridge.folds.shifted_inverse import ShiftedInverse
-from mercer.solvers.ridge.folds.system import FoldSystem
 
 N = 700
 PENALTIES = np.logspace(-4, 2, 13)
@@ -21,7 +19,7 @@ PENALTIES = np.logspace(-4, 2, 13)
 @pytest.fixture(autouse=True)
 def nothing_is_cheaper(monkeypatch):
     """Few rows make cheap factors; here subspaces have to go on."""
-    monkeypatch.setattr(krylov, "_FACTOR", 1e-6)
+    monkeypatch.setattr(krylov_folds, "_FACTOR", 1e-6)
 
 
 def sample(n=N, d=3, seed=0):
@@ -110,7 +108,7 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
             kinds.append(dtype)
             super().__init__(systems, shift, dtype)
 
-    monkeypatch.setattr(krylov, "ShiftedInverse", Noted)
+    monkeypatch.setattr(krylov_folds, "ShiftedInverse", Noted)
     penalties, K = np.logspace(least, most, 25), Gaussian(0.7)(X)
     systems = [FoldSystem.of(K, train, y, None, False) for train in folds_of("equal", 600)]
     answers = by_subspaces(systems, penalties, Watch())[0]
@@ -131,7 +129,7 @@ def test_vectors_stay_orthogonal_whatever_the_last_bits(monkeypatch, seed):
             super().__init__(*given)
             chains.append(self)
 
-    monkeypatch.setattr(krylov, "KrylovSubspace", Noted)
+    monkeypatch.setattr(krylov_folds, "KrylovSubspace", Noted)
     X, y = sample(600)
     X = np.nextafter(X, np.random.default_rng(seed).choice([-np.inf, np.inf], X.shape))
     K, penalties = Gaussian(0.7)(X), np.logspace(-7, -4, 25)

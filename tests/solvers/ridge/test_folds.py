@@ -13,8 +13,11 @@ from mercer import KernelRidge
 from mercer.gram import Need, make_gram
 from mercer.gram.build import matrix_gram
 from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.machines.ridge.folds import FoldSystem
+from mercer.machines.ridge.krylov_folds import by_subspaces
+from mercer.machines.ridge.problem import FeatureMoments
+from mercer.machines.solve import choose
 from mercer.problems import FoldedRidgePath, LinearSystem
-from mercer.problems.ridge.folded_path import FeatureMoments
 from mercer.solvers import (
     BandFolds,
     BandLeaveOneOut,
@@ -26,9 +29,6 @@ from mercer.solvers import (
     Watch,
     solve,
 )
-from mercer.solvers.choose import choose
-from mercer.solvers.ridge.folds.krylov import by_subspaces
-from mercer.solvers.ridge.folds.system import FoldSystem
 from mercer.testing import check_solver
 
 PENALTIES = np.logspace(-3, 2, 8)

@@ -9,8 +9,11 @@ import mercer
 from mercer import KernelRidge
 from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
-from mercer.gram.source import Source
+from mercer.gram.evaluated import Source
 from mercer.kernels import Gaussian
+from mercer.machines.ridge import eigenpro_sketch_and_project
+from mercer.machines.ridge.conjugate_gradient import LowRankPreconditioner, near_rows
+from mercer.machines.solve import choose
 from mercer.problems import LinearSystem
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import (
@@ -23,9 +26,6 @@ from mercer.solvers import (
     Watch,
     solve,
 )
-from mercer.solvers.choose import choose
-from mercer.solvers.ridge.full import choice
-from mercer.solvers.ridge.full.preconditioner import Preconditioner, near_rows
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)
@@ -106,7 +106,7 @@ def test_the_preconditioner_is_the_inverse_of_its_matrix():
     for index in groups:
         P[np.ix_(index, index)] = gram.dense()[np.ix_(index, index)]
     P += np.diag(shift)
-    found = Preconditioner.of(gram, rough, shift, 50)(np.eye(300))
+    found = LowRankPreconditioner.of(gram, rough, shift, 50)(np.eye(300))
     np.testing.assert_allclose(found @ P, np.eye(300), atol=1e-8)
 
 
@@ -132,14 +132,14 @@ def test_limits(name):
 
 
 def test_the_choice_follows_memory_and_time(monkeypatch):
-    monkeypatch.setattr(choice, "_SMALL", 0)
+    monkeypatch.setattr(eigenpro_sketch_and_project, "_SMALL", 0)
     problem = system(lazy())
     assert isinstance(choose(problem), ConjugateGradient)
     with mercer.config(memory="100 kB"):
         assert isinstance(choose(problem), SketchAndProject)
-    monkeypatch.setattr(choice, "_LONGEST", 0.0)
+    monkeypatch.setattr(eigenpro_sketch_and_project, "_LONGEST", 0.0)
     with pytest.raises(MemoryBudgetError, match="hours here"):
         choose(problem)
-    monkeypatch.setattr(choice, "_PRODUCTS", 1e12)
+    monkeypatch.setattr(eigenpro_sketch_and_project, "_PRODUCTS", 1e12)
     with mercer.deadline.within(60.0, "test"):
         assert isinstance(choose(problem), SketchAndProject)

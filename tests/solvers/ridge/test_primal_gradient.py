@@ -9,10 +9,10 @@ from mercer.approximation import Nystrom, RandomFeatures
 from mercer.certificates import certify
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.kernels import Gaussian, Linear
+from mercer.machines.ridge import normal_equations
+from mercer.machines.solve import choose
 from mercer.problems import LinearSystem
 from mercer.solvers import Primal, PrimalConjugateGradient, Status, solve
-from mercer.solvers.choose import choose
-from mercer.solvers.ridge import normal_matrix, primal_gradient
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((700, 3))
@@ -64,8 +64,8 @@ def test_stored_streamed_and_written_out_give_one_answer(monkeypatch):
     written = solve(system(FactoredGram.of(PHI, PHI(X))), EXACT).value.weights
     used = []
     for fits, moved in [(True, np.inf), (True, 0.0), (False, 0.0)]:
-        monkeypatch.setattr(primal_gradient, "_fits", lambda gram, dtype, fits=fits: fits)
-        monkeypatch.setattr(primal_gradient, "_MOVED", moved)
+        monkeypatch.setattr(normal_equations, "_fits", lambda gram, dtype, fits=fits: fits)
+        monkeypatch.setattr(normal_equations, "_PRIMAL_GRADIENT_MOVED", moved)
         hold = StreamedGram.hold
         kinds = []
         monkeypatch.setattr(
@@ -80,7 +80,7 @@ def test_stored_streamed_and_written_out_give_one_answer(monkeypatch):
 
 def test_kernels_so_smooth_that_products_lose_their_digits(monkeypatch):
     """Float32 gives way to float64, and products with the inverse factor to features."""
-    monkeypatch.setattr(primal_gradient, "_MOVED", np.inf)
+    monkeypatch.setattr(normal_equations, "_PRIMAL_GRADIENT_MOVED", np.inf)
     phi = Nystrom(60).of(Gaussian(8.0), X).phi
     problem = system(StreamedGram(phi, phi, X), (1e-9, 1e-9))
     solution = solve(problem, PrimalConjugateGradient(sample=300))
@@ -158,7 +158,7 @@ def test_limits():
 @pytest.mark.parametrize("approximation", [Nystrom(60), RandomFeatures(60)])
 def test_a_machine_never_writes_features_out(approximation, monkeypatch):
     """On a budget that holds neither F nor the values at landmarks."""
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1000)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1000)
     monkeypatch.setattr(StreamedGram, "factor", property(lambda self: pytest.fail("written out")))
     rows = rng.uniform(-2, 2, (1500, 2))
     y = np.sin(2 * rows[:, 0]) * rows[:, 1]
@@ -183,10 +183,10 @@ def test_sums_over_all_rows_in_float32_are_refined(approximation, refined, moved
     y = (np.sin(2 * rows[:, 0]) * rows[:, 1])[:, None] + 3.0
     phi = approximation.of(Gaussian(0.5), rows).phi
     problem = LinearSystem(StreamedGram(phi, phi, rows), y, np.array([0.1]), s, True)
-    monkeypatch.setattr(normal_matrix, "_BLOCK", 512)
-    monkeypatch.setattr(normal_matrix, "_REFINED", refined)
-    monkeypatch.setattr(normal_matrix, "_MOVED", moved)
-    found = normal_matrix.NormalMatrix.of(problem, s[:, None])
+    monkeypatch.setattr(normal_equations, "_BLOCK", 512)
+    monkeypatch.setattr(normal_equations, "_REFINED", refined)
+    monkeypatch.setattr(normal_equations, "_NORMAL_MATRIX_MOVED", moved)
+    found = normal_equations.NormalMatrix.of(problem, s[:, None])
     F = phi(rows)
     G = F - s @ F / s.sum()
     exact = (G.T * s) @ G

@@ -8,9 +8,10 @@ pytest.importorskip("triton", reason="without Triton, plain torch runs")
 
 from mercer.backends.reference.backend import Reference  # noqa: E402 - after the skips
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import deep, fused, launch  # noqa: E402
-from mercer.backends.torch.fusing.tiling import HELD, Way  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.triton import fused, launch  # noqa: E402
+from mercer.backends.torch.triton import fused as deep  # noqa: E402
+from mercer.backends.torch.triton.source import HELD, LeafLayout  # noqa: E402
 from mercer.expression import AbsDist, Dot, Exp, SqDist  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -26,7 +27,7 @@ def everything_is_deep(monkeypatch):
         raise AssertionError("a kernel was compiled")
 
     def is_product(leaves):
-        return len(leaves) == 1 and leaves[0].way is Way.PRODUCTS and leaves[0].depth > HELD
+        return len(leaves) == 1 and leaves[0].way is LeafLayout.PRODUCTS and leaves[0].depth > HELD
 
     monkeypatch.setattr(fused, "is_deep", is_product)
     monkeypatch.setattr(launch, "compiled", refused)

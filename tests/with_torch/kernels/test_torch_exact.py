@@ -11,30 +11,32 @@ from cuda_lanes import Lanes  # noqa: E402 - after the skip
 
 import mercer  # noqa: E402 - after the skip
 from mercer.approximation import Nystrom  # noqa: E402 - after the skip
-from mercer.backends.lowering.lower import lower  # noqa: E402 - after the skip
+from mercer.backends.lowering import lower  # noqa: E402 - after the skip
 from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402 - after the skip
-from mercer.backends.torch.exact import planes, products  # noqa: E402 - after the skip
-from mercer.backends.torch.exact.formulas import formula_of  # noqa: E402 - after the skip
-from mercer.backends.torch.exact.kernel_parts import CARD  # noqa: E402 - after the skip
-from mercer.backends.torch.exact.planes import Planes  # noqa: E402 - after the skip
-from mercer.backends.torch.exact.product_kernel import (  # noqa: E402 - after the skip
+from mercer.backends.torch.evaluate import CenteredRows  # noqa: E402 - after the skip
+from mercer.backends.torch.exact import products  # noqa: E402
+from mercer.backends.torch.exact import products as planes  # noqa: E402 - after the skip
+from mercer.backends.torch.exact.cuda import (  # noqa: E402 - after the skip
+    CARD,
     PRODUCT,
+    TRIP,
+    BlockTile,
     Depth,
-    Store,
-    Tile,
+    EntryStore,
+    formula_of,
+    product_shared_bytes,
     product_text,
-    shared_bytes,
+    trip_text,
 )
-from mercer.backends.torch.exact.trip_kernel import TRIP, trip_text  # noqa: E402 - after the skip
-from mercer.backends.torch.operands import Rows  # noqa: E402 - after the skip
+from mercer.backends.torch.exact.products import Planes  # noqa: E402 - after the skip
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402 - after the skip
 from mercer.expression import AbsDist, Dot, Exp, SqDist, Sqrt  # noqa: E402 - after the skip
 from mercer.kernels import Gaussian, Matern, Polynomial  # noqa: E402 - after the skip
 from mercer.solvers import Status  # noqa: E402 - after the skip
 
 rng = np.random.default_rng(0)
-THREADS, TILE = 32, Tile(32, 32, 1, 1, 1)  # threads of the host are dear
+THREADS, TILE = 32, BlockTile(32, 32, 1, 1, 1)  # threads of the host are dear
 _POINTERS = "const double*, const double*, const double*, const double*, const double*, double*"
 
 
@@ -64,8 +66,8 @@ def kernels(tmp_path_factory):
 @pytest.fixture
 def on_cores(kernels, monkeypatch):
     """Let the CPU pass for a card with float64 cores."""
-    monkeypatch.setattr(products, "compiled", kernels[0])
-    monkeypatch.setattr(planes, "compiled", kernels[1])
+    monkeypatch.setattr(products, "compiled_product", kernels[0])
+    monkeypatch.setattr(planes, "compiled_trip", kernels[1])
     monkeypatch.setattr(planes, "THREADS", THREADS)
     monkeypatch.setattr(products, "TILE", TILE)
     monkeypatch.setattr(products, "_LEAST", 1)
@@ -110,7 +112,7 @@ def test_products_are_those_of_the_whole_matrix(on_cores, kernel, n, m, d, colum
     assert (np.abs(U - 0.5 * K.T @ (K @ V)) <= 1e-13 * (np.abs(K).T @ scale)).all()
 
 
-@pytest.mark.parametrize("tile", [Tile(), Tile(64, 64, 2, 2, 2)])
+@pytest.mark.parametrize("tile", [BlockTile(), BlockTile(64, 64, 2, 2, 2)])
 def test_all_warps_of_a_tile_have_their_part(on_cores, monkeypatch, tile):
     monkeypatch.setattr(products, "TILE", tile)
     X, Y, V = (rng.standard_normal(shape) for shape in ((70, 5), (130, 5), (130, 2)))
@@ -195,7 +197,7 @@ def test_ridge_on_landmarks_by_planes(on_cores, monkeypatch, bias):
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: True)
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1)
     made = []
 
     def counted(name, verb):
@@ -234,10 +236,10 @@ def test_nvrtc_takes_the_texts(capability):
     formula = formula_of(lower(Exp(-0.5 * SqDist())))
     for features, targets, store in ((90, 1, 0), (90, 2, 0), (90, 0, 1), (784, 0, 2)):
         depth = Depth.of(features)
-        text = product_text(formula.body, 2, products.TILE, depth, targets, Store(store), True)
+        text = product_text(formula.body, 2, products.TILE, depth, targets, EntryStore(store), True)
         binary, found = utils._nvrtc_compile(text, PRODUCT, compute_capability=capability)
         assert found == PRODUCT and binary
-        assert 2 * (shared_bytes(products.TILE, depth, targets) + 1024) <= 228 * 1024
+        assert 2 * (product_shared_bytes(products.TILE, depth, targets) + 1024) <= 228 * 1024
     for there in (True, False):
         binary, found = utils._nvrtc_compile(
             trip_text(10000, there), TRIP, compute_capability=capability
@@ -259,7 +261,9 @@ def test_exponentials_are_those_of_the_library(tmp_path):
     """Of one warp, each entry of K a number of its own: x.y with y = 1."""
     if shutil.which("g++") is None:
         pytest.skip("needs g++")
-    text = product_text("return exponential(r0);", 0, TILE, Depth.of(4), 0, Store.FLOAT64, False)
+    text = product_text(
+        "return exponential(r0);", 0, TILE, Depth.of(4), 0, EntryStore.FLOAT64, False
+    )
     kinds = f"int, int, int, {_POINTERS}, void*, short*, int"
     kernel = Lanes(tmp_path / "exp", PRODUCT, text.replace(CARD, ""), kinds)
     given = np.concatenate([np.linspace(-707, 709, 60), [0.0, -1e-300, -800, 800, -np.inf, np.nan]])
@@ -278,7 +282,7 @@ def test_a_card_too_full_to_look_at_all_rows_goes_by_blocks(on_cores, monkeypatc
     def full(self):
         raise torch.cuda.OutOfMemoryError("full")
 
-    monkeypatch.setattr(Rows, "largest", property(full))
+    monkeypatch.setattr(CenteredRows, "largest", property(full))
     X, V = rng.standard_normal((40, 3)), rng.standard_normal((40, 2))
     pairs = bound(Gaussian(1.0), X, X.copy())
     assert pairs.cores is None

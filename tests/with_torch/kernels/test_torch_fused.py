@@ -8,16 +8,21 @@ pytest.importorskip("triton", reason="without Triton, plain torch runs")
 from triton.runtime.errors import OutOfResources  # noqa: E402 - after the skips
 
 import mercer  # noqa: E402 - after the skips
-from mercer.backends.lowering.lower import lower  # noqa: E402
+from mercer.backends.lowering import lower  # noqa: E402
 from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing import launch  # noqa: E402
-from mercer.backends.torch.fusing.leaves import split  # noqa: E402
-from mercer.backends.torch.fusing.reductions import Reduction  # noqa: E402
-from mercer.backends.torch.fusing.source import is_expressible, write_kernel  # noqa: E402
-from mercer.backends.torch.fusing.tiling import Way, padded_depth, pieces  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.triton import launch  # noqa: E402
+from mercer.backends.torch.triton.leaves import split  # noqa: E402
+from mercer.backends.torch.triton.source import (  # noqa: E402
+    LeafLayout,
+    TileReduction,
+    is_expressible,
+    padded_depth,
+    pieces,
+    write_kernel,
+)
 from mercer.expression import (  # noqa: E402
     AbsDist,
     Dot,
@@ -28,9 +33,7 @@ from mercer.expression import (  # noqa: E402
     SqDist,
     SymmetricSum,
 )
-from mercer.testing.backend import backend_checks  # noqa: E402
-from mercer.testing.expressions import expressions  # noqa: E402
-from mercer.testing.judge import Judge  # noqa: E402
+from mercer.testing.backend import Judge, backend_checks, expressions  # noqa: E402
 
 rng = np.random.default_rng(0)
 CPU = Device("cpu")
@@ -140,10 +143,10 @@ def ways(rows):
 
 
 def test_the_way_depends_on_what_products_lose():
-    assert ways(X) == [Way.SPLIT]
-    assert ways(X + 1e8) == [Way.SPLIT]  # about their centre
+    assert ways(X) == [LeafLayout.SPLIT]
+    assert ways(X + 1e8) == [LeafLayout.SPLIT]  # about their centre
     clusters = X + 30.0 * rng.integers(0, 2, 61)[:, None]
-    assert ways(clusters) == [Way.COLUMNS]
+    assert ways(clusters) == [LeafLayout.COLUMNS]
     assert ways(X + 1e5 * rng.integers(0, 2, 61)[:, None]) is None
     for rows in (clusters, X + 1e5 * rng.integers(0, 2, 61)[:, None]):
         K = Reference().pairs(GAUSSIAN, rows, None, np.float64).dense()
@@ -202,7 +205,7 @@ def test_splitting_keeps_22_bits():
 
 def test_halves_lie_side_by_side_once():
     (leaf,) = bound(GAUSSIAN)._fused._leaves
-    assert leaf.way is Way.SPLIT
+    assert leaf.way is LeafLayout.SPLIT
     assert leaf.x.rows.shape[1] == 2 * leaf.depth
     scale = (2.0 / leaf.factor) ** 0.5
     rows = leaf.x.rows[: len(X)].double()
@@ -228,7 +231,7 @@ def test_exponents_of_distances(expression):
 def test_small_distances_are_zero_where_an_exponential_tells(factor, wanted):
     """Rows that are long beside the scale: what products make of zero is far from it there."""
     pairs = bound(Exp(-factor * SqDist()), X, X[:50])
-    assert pairs._fused._leaves[0].way is Way.SPLIT
+    assert pairs._fused._leaves[0].way is LeafLayout.SPLIT
     assert pairs._fused._wants_zeros == wanted
     K = Reference().pairs(Exp(-factor * SqDist()), X, X[:50], np.float64).dense()
     np.testing.assert_allclose(pairs.matmul(np.ones(50)), K.sum(axis=1), atol=1e-4)
@@ -277,7 +280,7 @@ def test_the_nearest_of_rows_whose_distances_are_no_float32_numbers(scale):
 
 def test_one_text_for_all_scales():
     texts = [
-        write_kernel(lower(Exp(-g * SqDist())), [Way.PRODUCTS], [48], Reduction.VECTOR)
+        write_kernel(lower(Exp(-g * SqDist())), [LeafLayout.PRODUCTS], [48], TileReduction.VECTOR)
         for g in (0.5, 3.0)
     ]
     assert texts[0].text == texts[1].text and texts[0].constants != texts[1].constants
@@ -288,8 +291,8 @@ def test_one_text_for_all_scales():
 
 
 def test_depths_and_pieces():
-    assert [padded_depth(Way.COLUMNS, d) for d in (0, 1, 9)] == [8, 8, 16]
-    assert [padded_depth(Way.PRODUCTS, d) for d in (0, 36, 512, 600)] == [16, 48, 512, 640]
+    assert [padded_depth(LeafLayout.COLUMNS, d) for d in (0, 1, 9)] == [8, 8, 16]
+    assert [padded_depth(LeafLayout.PRODUCTS, d) for d in (0, 36, 512, 600)] == [16, 48, 512, 640]
     assert pieces(48) == [(0, 32), (32, 16)]
     assert pieces(512) == [(0, 256), (256, 256)]
 
@@ -301,7 +304,7 @@ def test_what_kernels_cannot_express():
 
 
 def test_without_triton_plain_torch_runs(monkeypatch):
-    monkeypatch.setattr("mercer.backends.torch.fusing.fused.is_available", lambda: False)
+    monkeypatch.setattr("mercer.backends.torch.triton.fused.is_available", lambda: False)
     pairs = bound(GAUSSIAN)
     assert pairs._fused is None
     K = Reference().pairs(GAUSSIAN, X, Y, np.float64).dense()
@@ -318,7 +321,7 @@ def test_a_tile_without_room_gives_way_to_a_smaller_one():
             raise OutOfResources(300_000, 232_448, "shared memory")
         return tile
 
-    ways = [(Way.PRODUCTS, 8)]
+    ways = [(LeafLayout.PRODUCTS, 8)]
     found = launch._with_room(ways, 1, torch.device("cpu"), by)
     assert found is tried[2]
     assert found.height * found.width < tried[0].height * tried[0].width

@@ -12,11 +12,9 @@ from mercer.backends.reference.backend import Reference  # noqa: E402
 from mercer.backends.torch import neighbours as searches  # noqa: E402
 from mercer.backends.torch.backend import Torch  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.fusing.nearest import buckets  # noqa: E402
-from mercer.backends.torch.fusing.nearest.absolute import AbsoluteCandidates  # noqa: E402
-from mercer.backends.torch.fusing.nearest.candidates import Candidates  # noqa: E402
-from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
+from mercer.backends.torch.triton import leaves as buckets  # noqa: E402
+from mercer.backends.torch.triton.nearest import AbsoluteCandidates, Candidates, measure  # noqa: E402
 from mercer.expression import AbsDist, Exp, SqDist  # noqa: E402
 
 GAUSSIAN = Exp(-0.1 * SqDist())
@@ -252,8 +250,8 @@ import subprocess, sys
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mercer.backends.torch.fusing.nearest import candidates
-from mercer.backends.torch.fusing.launch import compiled
+from mercer.backends.torch.triton import nearest as candidates
+from mercer.backends.torch.triton.launch import compiled
 
 kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "OUT": "*fp32", "DROPPED": "*fp32"}
 for depth in (16, 64, 512, 832):

@@ -10,7 +10,7 @@ from mercer.solvers import Status
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch.device import Device, full_float32  # noqa: E402 - after the skip
-from mercer.backends.torch.device_matrix import DeviceMatrix, multiply  # noqa: E402
+from mercer.backends.torch.matrices import DeviceMatrix, multiply  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -67,7 +67,7 @@ def test_what_the_user_asks_torch_for_is_left_alone(asked):
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 @pytest.mark.parametrize("shape", [(1, 1), (7, 300), (33, 65)])
 def test_exponentials_in_one_pass(dtype, shape):
-    exponentials = pytest.importorskip("mercer.backends.torch.fusing.exponentials")
+    exponentials = pytest.importorskip("mercer.backends.torch.triton.special")
     x = 30.0 * torch.rand(shape, dtype=torch.float64)
     found = exponentials.exponential(x, -0.1234567890123, 0.5, dtype)
     assert found.dtype is dtype and found.shape == x.shape
@@ -78,7 +78,7 @@ def test_exponentials_in_one_pass(dtype, shape):
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
 def test_blocks_are_mirrored(dtype):
-    mirrors = pytest.importorskip("mercer.backends.torch.fusing.mirrors")
+    mirrors = pytest.importorskip("mercer.backends.torch.triton.special")
     K, block = torch.zeros((150, 200), dtype=dtype), torch.rand((70, 130), dtype=dtype)
     mirrors.write_mirrored(block[:, 5:], K[10:135, 20:90])
     wanted = torch.zeros((150, 200), dtype=dtype)

@@ -10,20 +10,20 @@ import mercer  # noqa: E402 - after the skip
 from mercer.approximation import Nystrom  # noqa: E402 - after the skip
 from mercer.backends.torch import backend, landmarks  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402 - after the skip
-from mercer.backends.torch.fusing import exponentials, round_trips  # noqa: E402 - after the skip
 from mercer.backends.torch.landmarks import StoredRows  # noqa: E402 - after the skip
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402 - after the skip
+from mercer.backends.torch.triton import special  # noqa: E402 - after the skip
 from mercer.expression import Exp, SqDist  # noqa: E402 - after the skip
 from mercer.kernels import Gaussian  # noqa: E402 - after the skip
+from mercer.machines.ridge.normal_equations import CardEquations  # noqa: E402 - after the skip
 from mercer.solvers import Status  # noqa: E402 - after the skip
-from mercer.solvers.ridge.normal_equations import CardEquations  # noqa: E402 - after the skip
 
 rng = np.random.default_rng(0)
 
 
 def padded(K):
     n, m = K.shape
-    wide = -(-m // round_trips.PADDED) * round_trips.PADDED
+    wide = -(-m // special.PADDED) * special.PADDED
     held = torch.zeros((n, wide), dtype=torch.float32)
     held[:, :m] = torch.from_numpy(K)
     return held[:, :m]
@@ -35,9 +35,7 @@ def test_one_reading_is_two_products(n, m):
     K = rng.standard_normal((n, m)).astype(np.float32)
     v, s = (rng.random(k).astype(np.float32) for k in (m, n))
     level = 0.1 + 1e-9
-    found, total = round_trips.round_trip(
-        padded(K), torch.from_numpy(v), torch.from_numpy(s), level
-    )
+    found, total = special.round_trip(padded(K), torch.from_numpy(v), torch.from_numpy(s), level)
     exact = K.astype(np.float64)
     u = s * (exact @ v - level)
     scale = np.abs(exact).T @ np.abs(u) + np.abs(exact).T @ (s * (np.abs(exact) @ v))
@@ -47,7 +45,7 @@ def test_one_reading_is_two_products(n, m):
 
 @pytest.mark.parametrize("m", [1, 255, 256, 257, 1000, 1100, 5000, 7000, 10000, 14000, 16384])
 def test_pieces_cover_all_columns_once(m):
-    shape = round_trips.shape_of(m)
+    shape = special.shape_of(m)
     ends = [begin + width for begin, width in shape.pieces]
     assert [begin for begin, _ in shape.pieces] == [0, *ends[:-1]]
     assert m <= ends[-1] < m + max(256, 2 * m // 3 + 1)
@@ -61,7 +59,7 @@ def interpreted(monkeypatch):
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: True)
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1)
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch", device="cpu"):
         yield
@@ -108,11 +106,11 @@ def test_values_near_the_ends_of_float32_are_multiplied_twice():
 
 def test_a_card_without_room_for_a_row_is_asked_for_two_products(monkeypatch):
     def full(text):
-        raise round_trips.OutOfResources(1, 0, "shared memory")
+        raise special.OutOfResources(1, 0, "shared memory")
 
-    monkeypatch.setattr(round_trips, "compiled", full)
+    monkeypatch.setattr(special, "compiled", full)
     K = padded(np.ones((5, 3), dtype=np.float32))
-    assert round_trips.round_trip(K, torch.ones(3), torch.ones(5), 0.0) is None
+    assert special.round_trip(K, torch.ones(3), torch.ones(5), 0.0) is None
 
 
 def test_no_residual_follows_a_round_that_cannot_have_drifted(interpreted, monkeypatch):
@@ -128,7 +126,7 @@ def test_no_residual_follows_a_round_that_cannot_have_drifted(interpreted, monke
     assert machine.solution_.status is Status.SOLVED and machine.certificate_.ok
     few = len(looked)
     looked.clear()
-    monkeypatch.setattr("mercer.solvers.ridge.primal_gradient._SURE", np.inf)
+    monkeypatch.setattr("mercer.machines.ridge.normal_equations._SURE", np.inf)
     machine, _ = fitted()
     assert machine.certificate_.ok and len(looked) == few + 1
 
@@ -150,7 +148,7 @@ def test_exponentials_are_multiplied_as_they_are_made(m):
     """Against NumPy: K over x, K v, and the smallest x of each row."""
     x, v = 5 * rng.random((6, m)), rng.standard_normal(m)
     K = torch.from_numpy(x.copy())
-    values, smallest = exponentials.exponential_times(K, -0.7, 0.1, torch.from_numpy(v))
+    values, smallest = special.exponential_times(K, -0.7, 0.1, torch.from_numpy(v))
     wanted = np.exp(-0.7 * x + 0.1)
     np.testing.assert_allclose(K, wanted, rtol=1e-13)
     np.testing.assert_allclose(values, wanted @ v, rtol=1e-12, atol=1e-12)

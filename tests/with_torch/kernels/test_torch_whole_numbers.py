@@ -9,10 +9,9 @@ from card_compilation import resources, told_by
 from mercer.kernels import Gaussian, Linear
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import operands  # noqa: E402 - after the skip
+from mercer.backends.torch import evaluate  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.backends.torch.symmetric import whole_numbers  # noqa: E402
 
 rng = np.random.default_rng(0)
 PIXELS = rng.integers(0, 256, (41, 200))
@@ -41,7 +40,7 @@ def levels_of(name):
 def test_levels_are_found_and_distances_exact(name):
     X, unit = TABLES[name]
     before = X.copy()
-    found = whole_numbers.whole_numbers(torch.from_numpy(X))
+    found = evaluate.whole_numbers(torch.from_numpy(X))
     np.testing.assert_array_equal(X, before)  # rows are only looked at
     k = levels_of(name)
     squares = np.square(k[:, None] - k).sum(axis=2)
@@ -55,7 +54,7 @@ def test_levels_are_found_and_distances_exact(name):
 @pytest.mark.parametrize("name", [name for name, (X, _) in TABLES.items() if X.dtype == float])
 def test_distances_are_those_of_the_rows_in_more_digits(name):
     X, _ = TABLES[name]
-    found = whole_numbers.whole_numbers(torch.from_numpy(X))
+    found = evaluate.whole_numbers(torch.from_numpy(X))
     more = X.astype(np.longdouble)
     wanted = np.square(more[:, None] - more).sum(axis=2).astype(float)
     distances = found.squared_distances(slice(0, 41), slice(0, 41)).numpy()
@@ -88,20 +87,20 @@ NONE = {
 
 @pytest.mark.parametrize("name", NONE)
 def test_other_rows_are_not_taken_for_such(name):
-    assert whole_numbers.whole_numbers(torch.from_numpy(NONE[name])) is None
+    assert evaluate.whole_numbers(torch.from_numpy(NONE[name])) is None
 
 
 def test_rows_that_are_all_equal_have_no_distance():
-    found = whole_numbers.whole_numbers(torch.full((5, 3), 0.3, dtype=torch.float64))
+    found = evaluate.whole_numbers(torch.full((5, 3), 0.3, dtype=torch.float64))
     assert not found.squared_distances(slice(0, 5), slice(0, 5)).any()
 
 
 def test_the_largest_sum_of_squares_fits():
     X = torch.zeros((2, 1 << 15), dtype=torch.float64)
     X[1] = 255.0
-    found = whole_numbers.whole_numbers(X)
+    found = evaluate.whole_numbers(X)
     assert float(found.squared_distances(slice(0, 1), slice(1, 2))) == 255**2 * 2**15
-    assert whole_numbers.whole_numbers(torch.zeros((2, (1 << 15) + 1))) is None
+    assert evaluate.whole_numbers(torch.zeros((2, (1 << 15) + 1))) is None
 
 
 # --- matrices ------------------------------------------------------------------------------------
@@ -111,7 +110,7 @@ def test_the_largest_sum_of_squares_fits():
 def cores(monkeypatch):
     """Let the CPU stand for a card that multiplies 8-bit numbers; count what is asked of it."""
     asked = []
-    products = whole_numbers._products
+    products = evaluate._products
 
     def counted(x, y):
         assert x.dtype == y.dtype == torch.int8
@@ -121,8 +120,8 @@ def cores(monkeypatch):
         return products(x, y)
 
     monkeypatch.setattr(Device, "has_int8_cores", True)
-    assert whole_numbers.multiplies("cpu")
-    monkeypatch.setattr(whole_numbers, "_products", counted)
+    assert evaluate.multiplies("cpu")
+    monkeypatch.setattr(evaluate, "_products", counted)
     return asked
 
 
@@ -149,7 +148,7 @@ def test_matrices_are_those_of_float64(name, kernel, cores, monkeypatch):
 @pytest.fixture
 def one_kernel(monkeypatch):
     """Tiles so small that a few dozen rows have several squares of them."""
-    eight_bits = pytest.importorskip("mercer.backends.torch.fusing.eight_bits")
+    eight_bits = pytest.importorskip("mercer.backends.torch.triton.special")
     monkeypatch.setattr(eight_bits, "_SIDE", 16)
     monkeypatch.setattr(eight_bits, "_TOGETHER", 2)
     return eight_bits
@@ -160,7 +159,7 @@ def test_one_kernel_writes_both_halves(n, one_kernel):
     """Odd and even numbers of squares of tiles, the last of them filled in part."""
     pixels = rng.integers(0, 256, (n, 300))
     pixels[0, 0], pixels[0, 1] = 0, 255
-    whole = whole_numbers.whole_numbers(torch.from_numpy(pixels / 255.0))
+    whole = evaluate.whole_numbers(torch.from_numpy(pixels / 255.0))
     K = torch.full((n, n + 3), np.nan)[:, :n]  # rows that are not side by side
     factor, summand = -0.037 * whole.unit**2, 0.25
     assert one_kernel.fill_exponential(K, whole.k, whole.squares, factor, summand)
@@ -213,8 +212,8 @@ import subprocess, sys
 from triton import compile
 from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
-from mercer.backends.torch.fusing import eight_bits
-from mercer.backends.torch.fusing.launch import compiled
+from mercer.backends.torch.triton import special as eight_bits
+from mercer.backends.torch.triton.launch import compiled
 
 kinds = {"X": "*i8", "LENGTHS": "*i32", "FACTOR": "*fp64", "SUMMAND": "*fp64", "OUT": "*fp32"}
 fixed = {
@@ -270,10 +269,10 @@ def test_a_library_that_cannot_is_not_asked(cores, monkeypatch, wrong):
 
     X, _ = TABLES["over 255"]
     wanted = matrix(Gaussian(5.0), X)
-    whole_numbers.multiplies.cache_clear()
-    monkeypatch.setattr(whole_numbers, "_products", products)
+    evaluate.multiplies.cache_clear()
+    monkeypatch.setattr(evaluate, "_products", products)
     np.testing.assert_allclose(matrix(Gaussian(5.0), X), wanted, atol=1e-7)
-    whole_numbers.multiplies.cache_clear()
+    evaluate.multiplies.cache_clear()
 
 
 def test_a_card_without_room_for_levels_goes_on(cores, monkeypatch):
@@ -282,7 +281,7 @@ def test_a_card_without_room_for_levels_goes_on(cores, monkeypatch):
 
     X, _ = TABLES["over 255"]
     wanted = matrix(Gaussian(5.0), X)
-    monkeypatch.setattr(operands, "whole_numbers", full)
+    monkeypatch.setattr(evaluate, "whole_numbers", full)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     np.testing.assert_allclose(matrix(Gaussian(5.0), X), wanted, atol=1e-7)
 
@@ -306,7 +305,7 @@ def test_a_full_card_does_without(cores, monkeypatch):
     def full(X):
         raise torch.cuda.OutOfMemoryError
 
-    monkeypatch.setattr(operands, "whole_numbers", full)
+    monkeypatch.setattr(evaluate, "whole_numbers", full)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     X, _ = TABLES["over 255"]
     np.testing.assert_allclose(matrix(Gaussian(5.0), X), Gaussian(5.0)(X), atol=1e-6)
@@ -314,6 +313,6 @@ def test_a_full_card_does_without(cores, monkeypatch):
 
 
 def test_without_such_cores_nothing_is_looked_at(monkeypatch):
-    monkeypatch.setattr(operands, "whole_numbers", None)
+    monkeypatch.setattr(evaluate, "whole_numbers", None)
     pairs = TorchPairs(Gaussian(5.0).expression(), PIXELS / 255.0, None, np.float32, Device("cpu"))
     assert pairs.dense().shape == (41, 41)

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.boxes import Form  # noqa: E402 - after the skip
-from mercer.backends.torch.boxes import rounds  # noqa: E402
-from mercer.backends.torch.cuda_texts import compiling, kept_code  # noqa: E402
+from mercer.backends.contract import Form  # noqa: E402 - after the skip
+from mercer.backends.torch import kept_code  # noqa: E402
+from mercer.backends.torch import nvrtc as compiling  # noqa: E402
+from mercer.backends.torch.svm import rounds  # noqa: E402
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "getuid"), reason="nothing is kept without owners")
 

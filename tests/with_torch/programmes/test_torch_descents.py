@@ -8,30 +8,24 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.boxes import Box, BoxPath, PathStep, multiplier
-from mercer.backends.host_matrix import HostMatrix
-from mercer.backends.reference.box_paths import solve_path
+from mercer.backends.contract import Box, BoxPath, PathStep, multiplier
+from mercer.backends.host import HostMatrix
 from mercer.backends.reference.smo import low, on_stored, up
-from mercer.gram.sizes import descents_at_once
+from mercer.backends.reference.svm_paths import solve_path
+from mercer.gram.policy import descents_at_once
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import Alone, compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import (  # noqa: E402 - after the skip
-    descents,
-    grids,
-    paths,
-    programmes,
-    rounds,
-    strands,
-)
-from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
-from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
-from mercer.backends.torch.boxes.texts.follow import FOLLOW, follow_text  # noqa: E402
-from mercer.backends.torch.boxes.texts.solve import SOLVE, solve_text  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
+from mercer.backends.torch.matrices import DeviceMatrix  # noqa: E402
+from mercer.backends.torch.svm import descents, grids, programs, rounds  # noqa: E402
+from mercer.backends.torch.svm import grids as paths  # noqa: E402
+from mercer.backends.torch.svm import rounds as strands  # noqa: E402
+from mercer.backends.torch.svm.confirm import StoredPaths  # noqa: E402
+from mercer.backends.torch.svm.cuda import FOLLOW, SOLVE, follow_text, solve_text  # noqa: E402
+from mercer.backends.torch.svm.programs import on_device  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((120, 3))
@@ -153,7 +147,7 @@ def test_a_descent_ends_at_its_limit_with_a_gradient_that_is_right(on_cpu):
 
 
 def test_whoever_is_polled_can_stop_it(on_cpu, monkeypatch):
-    monkeypatch.setattr(descents, "_FIRST", 1)
+    monkeypatch.setattr(descents, "_DESCENTS_FIRST", 1)
     seen = []
     (found,) = descend([svc], 1e-9, 10**6, lambda *told: seen.append(told) or len(seen) > 2)
     assert len(seen) == 3 and seen[-1][0] <= found.iterations and found.violation > 1e-9
@@ -272,7 +266,7 @@ def test_programmes_in_strands_end_where_they_do_alone(on_cpu, monkeypatch):
     boxes = [svc, svr, ridge, pair]
     alone = [descend([box], 1e-4, 10**6)[0] for box in boxes]
     monkeypatch.setattr(strands, "_LEAST", 1)
-    monkeypatch.setattr(descents, "_FIRST", 1)
+    monkeypatch.setattr(descents, "_DESCENTS_FIRST", 1)
     monkeypatch.setattr(descents, "_ROUNDS", 1)
     monkeypatch.setattr(strands, "wait_for_all", lambda streams: None)
     monkeypatch.setattr(descents, "wait_for_all", lambda streams: None)
@@ -359,7 +353,7 @@ def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
     ]
     assert grids.begin_at_zero(given)
     found = grids.solve_grids(
-        [Block(torch.from_numpy(K), given)], 1e-4, 10**6, None, Device("cpu")
+        [StoredPaths(torch.from_numpy(K), given)], 1e-4, 10**6, None, Device("cpu")
     )[0]
     for path, answer in zip(given, found, strict=True):
         wanted = solve_path(K, path, 1e-4, 10**6, None)
@@ -369,7 +363,7 @@ def test_a_grid_is_made_and_solved_where_K_is(on_cpu):
         np.testing.assert_allclose(answer.values, wanted.values, atol=2e-3)
         np.testing.assert_allclose(answer.offsets, wanted.offsets, atol=2e-3)
     told = grids.solve_grids(
-        [Block(torch.from_numpy(K), given)], 1e-4, 10**6, lambda *_: True, Device("cpu")
+        [StoredPaths(torch.from_numpy(K), given)], 1e-4, 10**6, lambda *_: True, Device("cpu")
     )[0]
     assert all(np.isinf(answer.violation).all() for answer in told)
 
@@ -386,6 +380,6 @@ def test_multipliers_are_those_of_the_host():
     falling = np.where(rng.random((6, 9)) < 0.3, rising, rising + 1.0)
     falling[2] = rising[2] + 1.0  # none is free
     rising[3], falling[4], rising[5], falling[5] = -np.inf, np.inf, -np.inf, np.inf
-    found = programmes.multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
+    found = programs.multipliers(torch.from_numpy(rising), torch.from_numpy(falling)).numpy()
     wanted = [multiplier(r, f) for r, f in zip(rising, falling, strict=True)]
     np.testing.assert_allclose(found, wanted, atol=1e-15)

@@ -6,15 +6,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer.backends.boxes import Box, with_sum
+from mercer.backends.contract import Box, with_sum
 from mercer.backends.reference.smo import on_stored
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
 
-from mercer.backends.torch.boxes import descents, faces, newton  # noqa: E402 - after the skip
-from mercer.backends.torch.boxes.programmes import on_device  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
+from mercer.backends.torch.svm import descents  # noqa: E402 - after the skip
+from mercer.backends.torch.svm import descents as faces  # noqa: E402
+from mercer.backends.torch.svm import descents as newton  # noqa: E402
+from mercer.backends.torch.svm.programs import on_device  # noqa: E402
 
 rng = np.random.default_rng(1)
 N, TOL = 150, 1e-4
@@ -231,7 +233,7 @@ def soon(kernels, monkeypatch):
     descend_alone(monkeypatch, *kernels)
     for name, number in {"_LEAST": 4, "_FACTOR": 0.0, "_SOON": 0.0}.items():
         monkeypatch.setattr(newton, name, number)
-    monkeypatch.setattr(descents, "_FIRST", 4)
+    monkeypatch.setattr(descents, "_DESCENTS_FIRST", 4)
     monkeypatch.setattr(descents, "_ROUNDS", 4)
 
 
@@ -245,13 +247,13 @@ def test_descents_with_such_steps_end_where_others_do_in_fewer_rounds(kind, soon
         shift=np.zeros(len(box.start)) if box.shift is None else box.shift,
     )
     ends, rounds = [], []
-    launch = descents.Rounds.launch
+    launch = descents.DeviceRounds.launch
 
     def counted(self, count, some, limit=None):
         rounds[-1] += count
         launch(self, count, some, limit)
 
-    monkeypatch.setattr(descents.Rounds, "launch", counted)
+    monkeypatch.setattr(descents.DeviceRounds, "launch", counted)
     for few in (newton._FEW, 0):
         rounds.append(0)
         monkeypatch.setattr(newton, "_FEW", few)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch.boxes import descents, launches  # noqa: E402 - after the skip
+from mercer.backends.torch.svm import descents, programs  # noqa: E402 - after the skip
 
 
 class Driver:
@@ -31,9 +31,9 @@ class Stream:
 
 def test_the_driver_gets_grid_block_and_values(monkeypatch):
     driver, tensor = Driver(), torch.arange(3)
-    monkeypatch.setattr(launches, "_driver", lambda: driver)
+    monkeypatch.setattr(programs, "_driver", lambda: driver)
     monkeypatch.setattr(torch.cuda, "current_stream", lambda: Stream)
-    start = launches.prepared(Kernel(), [tensor, -5, 0.25], 64, 1024)
+    start = programs.prepared(Kernel(), [tensor, -5, 0.25], 64, 1024)
     start((2, 3, 1))
     start((4, 1, 1))
     values = [tensor.data_ptr(), -5, 0.25]
@@ -48,8 +48,8 @@ def test_the_driver_gets_grid_block_and_values(monkeypatch):
 
 def test_torch_launches_where_there_is_no_driver(monkeypatch):
     seen = []
-    monkeypatch.setattr(launches, "_driver", lambda: None)
-    start = launches.prepared(lambda **given: seen.append(given), [1, 2.0], 32)
+    monkeypatch.setattr(programs, "_driver", lambda: None)
+    start = programs.prepared(lambda **given: seen.append(given), [1, 2.0], 32)
     start((5, 1, 1))
     assert seen == [{"grid": (5, 1, 1), "block": (32, 1, 1), "args": [1, 2.0], "shared_mem": 0}]
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.boxes import Box, BoxPath, PathStep
-from mercer.backends.reference.box_paths import solve_path
+from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.reference.svm_paths import solve_path
 from mercer.expression import Exp, SqDist
 from mercer.kernels import Gaussian
 from mercer.resources import MemoryBudgetError
@@ -16,12 +16,12 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 from cuda_alone import compiled, descend_alone  # noqa: E402
 
 from mercer.backends.torch.backend import Torch  # noqa: E402
-from mercer.backends.torch.boxes import confirmation, grids  # noqa: E402
-from mercer.backends.torch.boxes.confirmation import Block  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.device_matrix import DeviceMatrix  # noqa: E402
+from mercer.backends.torch.matrices import DeviceMatrix  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
-from mercer.selection.sharing.margin import group, several_kernels  # noqa: E402
+from mercer.backends.torch.svm import confirm, grids  # noqa: E402
+from mercer.backends.torch.svm.confirm import StoredPaths  # noqa: E402
+from mercer.selection.sharing import svm  # noqa: E402
 
 CPU = Device("cpu")
 rng = np.random.default_rng(0)
@@ -49,7 +49,7 @@ def card(on_cpu, monkeypatch):
     monkeypatch.setattr(
         DeviceMatrix, "_descends", lambda self, boxes: self.tensor.dtype is torch.float32
     )
-    monkeypatch.setattr(group, "SHARED_FLOAT64_ROWS", 10)
+    monkeypatch.setattr(svm, "SHARED_FLOAT64_ROWS", 10)
 
 
 def pairs(scale, dtype=np.float32):
@@ -82,7 +82,7 @@ def watched(monkeypatch):
 
 def test_programmes_on_several_matrices_end_where_those_of_each_do(on_cpu):
     scales, costs = (0.5, 1.0, 3.0), (0.1, 10.0)
-    blocks = [Block(pairs(s).stored().tensor, two_folds(costs)) for s in scales]
+    blocks = [StoredPaths(pairs(s).stored().tensor, two_folds(costs)) for s in scales]
     found = grids.solve_grids(blocks, 1e-4, 10**6, None, CPU)
     for block, answers in zip(blocks, found, strict=True):
         for one, answer in zip(block.paths, answers, strict=True):
@@ -98,8 +98,8 @@ def test_answers_on_a_rounded_matrix_are_those_of_the_exact_one(on_cpu):
     rough = torch.from_numpy((K + 1e-6 * rng.standard_normal(K.shape)).astype(np.float32))
     rough = (rough + rough.T) / 2
     given = two_folds(costs)
-    (found,) = grids.solve_grids([Block(rough, given, exact)], 1e-3, 10**6, None, CPU)
-    (plain,) = grids.solve_grids([Block(rough, given)], 1e-3, 10**6, None, CPU)
+    (found,) = grids.solve_grids([StoredPaths(rough, given, exact)], 1e-3, 10**6, None, CPU)
+    (plain,) = grids.solve_grids([StoredPaths(rough, given)], 1e-3, 10**6, None, CPU)
     seen = []
     for one, answer, other in zip(given, found, plain, strict=True):
         assert answer.confirmed and (answer.violation <= 1e-3).all()
@@ -124,10 +124,10 @@ def test_gradients_are_computed_anew_only_where_rounding_could_be_seen(on_cpu, m
     given = two_folds(costs)
     monkeypatch.setattr(exact, "times", lambda right: calls.append(right.shape[1]) or times(right))
     computed = []
-    for unseen in (confirmation._UNSEEN, 1e30):  # as it is, and as if all could be seen
+    for unseen in (confirm._UNSEEN, 1e30):  # as it is, and as if all could be seen
         calls.clear()
-        monkeypatch.setattr(confirmation, "_UNSEEN", unseen)
-        (found,) = grids.solve_grids([Block(rough, given, exact)], 1e-3, 10**6, None, CPU)
+        monkeypatch.setattr(confirm, "_UNSEEN", unseen)
+        (found,) = grids.solve_grids([StoredPaths(rough, given, exact)], 1e-3, 10**6, None, CPU)
         computed.append(sum(calls))
         for one, answer in zip(given, found, strict=True):
             rows, box = one.box.rows, one.box
@@ -149,7 +149,7 @@ def test_paths_that_do_not_fit_at_once_take_turns(on_cpu, monkeypatch):
         return solve(blocks, *rest)
 
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
-    blocks = [Block(pairs(s).stored().tensor, given) for s in (1.0, 2.0)]
+    blocks = [StoredPaths(pairs(s).stored().tensor, given) for s in (1.0, 2.0)]
     wanted = grids.solve_grids(blocks, 1e-4, 10**6, None, CPU)
     monkeypatch.setattr(grids, "_solve", full)
     found = grids.solve_grids(blocks, 1e-4, 10**6, None, CPU)
@@ -166,7 +166,7 @@ def test_a_card_without_room_for_one_path_says_what_it_needs(monkeypatch):
     monkeypatch.setattr(grids, "_solve", full)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     monkeypatch.setattr(Device, "free", lambda self: 1000)
-    block = Block(pairs(1.0).stored().tensor, two_folds((0.1, 1.0)))
+    block = StoredPaths(pairs(1.0).stored().tensor, two_folds((0.1, 1.0)))
     with pytest.raises(MemoryBudgetError, match=r"needs .* on the device 'cpu' .* are free"):
         grids.solve_grids([block], 1e-4, 10**6, None, CPU)
 
@@ -190,7 +190,7 @@ def test_scales_and_costs_are_judged_in_one_descent(card, monkeypatch):
 def test_kernels_share_a_card_as_far_as_it_has_room(card, monkeypatch):
     y = SIGN > 0
     monkeypatch.setattr(Torch, "keeps", lambda self, size: size < 2.5 * 4 * 150**2)
-    monkeypatch.setattr(several_kernels, "_COPIES", 0)
+    monkeypatch.setattr(svm, "_COPIES", 0)
     calls, solve = [], grids._solve
     monkeypatch.setattr(
         grids, "_solve", lambda blocks, *r: calls.append(blocks) or solve(blocks, *r)
@@ -204,10 +204,12 @@ def test_kernels_share_a_card_as_far_as_it_has_room(card, monkeypatch):
 
 def test_descents_that_find_nothing_more_are_left_to_the_host(on_cpu, monkeypatch):
     seen = []
-    monkeypatch.setattr(confirmation, "descend", lambda *a, **k: (seen.append(k), (0, 0))[1])
+    monkeypatch.setattr(confirm, "descend", lambda *a, **k: (seen.append(k), (0, 0))[1])
     exact = pairs(2.0, np.float64)
     rough = torch.from_numpy((exact.dense() + 1e-4 * np.eye(150)).astype(np.float32))
-    (found,) = grids.solve_grids([Block(rough, two_folds((1e3,)), exact)], 1e-3, 10**6, None, CPU)
+    (found,) = grids.solve_grids(
+        [StoredPaths(rough, two_folds((1e3,)), exact)], 1e-3, 10**6, None, CPU
+    )
     assert len(seen) == 1 and any((answer.violation > 1e-3).any() for answer in found)
 
 

@@ -8,7 +8,7 @@ import pytest
 from scipy.special import xlogy
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.card_rows import CardArray  # noqa: E402 - after the skip
+from mercer.rows.device_arrays import CardArray  # noqa: E402 - after the skip
 
 rng = np.random.default_rng(0)
 X = np.array([1.5, -2.0, 0.0, np.inf, -np.inf, np.nan, 3.0, -0.5])

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer import foreign_arrays
 from mercer.kernels import Gaussian
+from mercer.rows import foreign
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer import staging  # noqa: E402
 from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device, full_float32  # noqa: E402
+from mercer.rows import staging  # noqa: E402
 
 rng = np.random.default_rng(0)
 X, Z = rng.standard_normal((80, 4)), rng.standard_normal((9, 4))
@@ -120,8 +120,8 @@ def card(monkeypatch):
         seen.append(settings)
         return mercer.config()
 
-    monkeypatch.setattr(foreign_arrays, "config", config)
-    monkeypatch.setattr(foreign_arrays, "in_place", foreign_arrays.on_host)  # there is no card
+    monkeypatch.setattr(foreign, "config", config)
+    monkeypatch.setattr(foreign, "in_place", foreign.on_host)  # there is no card
     return seen
 
 
@@ -170,7 +170,7 @@ def test_views_with_the_sign_turned_are_read():
     rows = torch.from_numpy(X)
     turned = torch.complex(torch.zeros_like(rows), -rows).conj().imag
     assert turned.is_neg()
-    np.testing.assert_array_equal(foreign_arrays.on_host(turned), X)
+    np.testing.assert_array_equal(foreign.on_host(turned), X)
 
 
 def test_full_products_in_two_threads_at_a_time():
@@ -194,12 +194,12 @@ def test_full_products_in_two_threads_at_a_time():
 def in_place(monkeypatch):
     """Let tensors of the CPU be those of a card; count rows that are brought from there."""
     brought = []
-    monkeypatch.setattr(foreign_arrays, "device_name", lambda X: "cuda:0")
-    monkeypatch.setattr(foreign_arrays, "config", lambda **_: mercer.config())
+    monkeypatch.setattr(foreign, "device_name", lambda X: "cuda:0")
+    monkeypatch.setattr(foreign, "config", lambda **_: mercer.config())
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: False)
-    monkeypatch.setattr("mercer.staging.bring", _noting(brought, staging.bring))
+    monkeypatch.setattr("mercer.rows.staging.bring", _noting(brought, staging.bring))
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch"):  # without a card the CPU
         yield brought

@@ -12,19 +12,21 @@ import mercer
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear
-from mercer.problems.margin import box_qp
-from mercer.selection.sharing import features as shared_features
+from mercer.machines.svm import problem
+from mercer.selection.sharing import steps
 from mercer.selection.sharing.base import Stopped
-from mercer.selection.sharing.features import SharedFeatures
-from mercer.selection.sharing.pipeline import SharedSteps
+from mercer.selection.sharing.steps import SharedFeatures, SharedSteps
 from mercer.solvers import Status
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer import staging  # noqa: E402 - after the skip
 from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
-from mercer.card_rows import CardArray, CardRows, arrays, rows  # noqa: E402
+from mercer.rows import (  # noqa: E402
+    device_arrays,
+    staging,
+)
+from mercer.rows.device_arrays import CardArray, CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, LANDMARKS = 3000, 40
@@ -81,7 +83,7 @@ MACHINES = {
 def long(request, monkeypatch):
     """Let vectors of the length of the rows be the host's, or the card's however short they are."""
     if request.param == "vectors there":
-        for module in (features, box_qp, arrays, rows):
+        for module in (features, problem, device_arrays, device_arrays):
             monkeypatch.setattr(module, "LONG", 1)
     return request.param == "vectors there"
 
@@ -114,7 +116,7 @@ def test_features_of_a_fit_never_travel(travelled, long, name):
 def test_newton_steps_of_logistic_regression_bring_vectors(
     travelled, long, monkeypatch, y, written_out, frequencies
 ):
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", written_out)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", written_out)
     approximation = RandomFeatures(LANDMARKS) if frequencies else UNIFORM
     machine = mercer.LogisticRegression(Gaussian(2.0), penalty=1e-2, approximation=approximation)
     with on_host():
@@ -258,12 +260,12 @@ def test_losses_on_the_card_are_those_of_the_host(travelled, long, loss, y):
 @pytest.mark.parametrize("name", ["hinge", "squared", "tube", "nu", "one class"])
 def test_vectors_travel_once_where_many_rows_become_few(travelled, monkeypatch, name):
     """Rows near a corner are few: what is known of them comes to the host with them, once."""
-    for module in (features, box_qp, arrays, rows):
+    for module in (features, problem, device_arrays, device_arrays):
         monkeypatch.setattr(module, "LONG", 1500)
-    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._SMALLEST_SAMPLE", 300)
-    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._ROWS_PER_UNKNOWN", 2)
-    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEWEST", 100)
-    monkeypatch.setattr("mercer.solvers.linear_margin.feature_search._FEW_PER_UNKNOWN", 2)
+    monkeypatch.setattr("mercer.machines.svm.primal.interior_point._SMALLEST_SAMPLE", 300)
+    monkeypatch.setattr("mercer.machines.svm.primal.interior_point._ROWS_PER_UNKNOWN", 2)
+    monkeypatch.setattr("mercer.machines.svm.primal.interior_point._FEWEST", 100)
+    monkeypatch.setattr("mercer.machines.svm.primal.interior_point._FEW_PER_UNKNOWN", 2)
     met, bring = [], CardArray.on_host
 
     def noted(self):
@@ -338,11 +340,11 @@ def test_few_folds_are_on_the_card_at_a_time(travelled, monkeypatch):
 def test_a_search_that_waits_for_the_card_hears_that_it_is_over(travelled):
     task = SimpleNamespace(X=CardRows(torch.from_numpy(X)), splits=((0, 1),))
     group = SharedFeatures(task, None, {0: {}})
-    held = [shared_features._ON_CARD.acquire(timeout=1.0) for _ in range(2)]
+    held = [steps._ON_CARD.acquire(timeout=1.0) for _ in range(2)]
     try:
         assert all(held)
         with pytest.raises(Stopped):
             group.judge(0, lambda: True)
     finally:
         for _ in held:
-            shared_features._ON_CARD.release()
+            steps._ON_CARD.release()

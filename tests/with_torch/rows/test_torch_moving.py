@@ -10,15 +10,16 @@ import pytest
 from sklearn.base import clone
 
 import mercer
-from mercer import foreign_arrays, places
 from mercer.backends import choose_backend
 from mercer.kernels import Gaussian, Linear
+from mercer.rows import devices as places
+from mercer.rows import foreign
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import operands  # noqa: E402 - after the skip
+from mercer.backends.torch import evaluate  # noqa: E402 - after the skip
 from mercer.backends.torch import pairs as pairs_module  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.operands import Rows  # noqa: E402
+from mercer.backends.torch.evaluate import CenteredRows  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
 rng = np.random.default_rng(0)
@@ -37,13 +38,13 @@ MACHINES = [
 @pytest.fixture
 def sent(monkeypatch):
     """Count the tables that are sent."""
-    tables, made = [], Rows.__init__
+    tables, made = [], CenteredRows.__init__
 
     def init(self, rows, centre, device):
         tables.append(rows.shape)
         made(self, rows, centre, device)
 
-    monkeypatch.setattr(operands.Rows, "__init__", init)
+    monkeypatch.setattr(evaluate.CenteredRows, "__init__", init)
     return tables
 
 
@@ -80,7 +81,7 @@ def test_a_fit_runs_there_and_forgets_old_points(sent):
 
 
 def test_what_is_kept_ends_with_the_points():
-    place = places.Place("cpu")
+    place = places.DeviceContext("cpu")
     array = np.ones(3)
     place.keep(array, "form", "made")
     assert place.known(array, "form") == "made" and place.known(np.ones(3), "form") is None
@@ -105,7 +106,7 @@ def test_the_place_of_the_machine_goes_before_the_settings(sent):
 
 def test_another_device_than_that_of_the_rows_is_refused(monkeypatch):
     machine = mercer.to_device(mercer.KernelRidge(kernel=Gaussian(2.0)).fit(X, y), "cpu")
-    monkeypatch.setattr(foreign_arrays, "device_name", lambda X: "cuda:1")
+    monkeypatch.setattr(foreign, "device_name", lambda X: "cuda:1")
     with pytest.raises(ValueError, match=r"rows are on 'cuda:1', but the machine was moved to"):
         machine.predict(torch.from_numpy(Z))
 
@@ -175,15 +176,15 @@ def test_failures_on_one_of_several_devices_are_told(monkeypatch):
 
 
 def test_rows_on_one_of_several_configured_cards_are_taken(monkeypatch):
-    monkeypatch.setattr(foreign_arrays, "device_name", lambda X: "cuda:1")
+    monkeypatch.setattr(foreign, "device_name", lambda X: "cuda:1")
     rows = {"X": torch.zeros(3, 2)}
     with mercer.config(backend="torch", device="cuda:0,cuda:1"):
-        assert foreign_arrays._one_device("PCA.fit", rows)[1] == "cuda:1"
+        assert foreign._one_device("PCA.fit", rows)[1] == "cuda:1"
     with (
         mercer.config(backend="torch", device="cuda:0,cuda:2"),
         pytest.raises(ValueError, match="cuda:1"),
     ):
-        foreign_arrays._one_device("PCA.fit", rows)
+        foreign._one_device("PCA.fit", rows)
 
 
 def test_one_array_is_kept_in_each_of_its_forms(sent):
@@ -207,13 +208,13 @@ def test_products_that_a_processor_does_not_have_are_refused(backend):
 
 def test_short_numbers_of_torch_are_read_and_quantized_ones_refused():
     wanted = torch.from_numpy(X).to(torch.float8_e4m3fn)
-    found = foreign_arrays.on_host(wanted)
+    found = foreign.on_host(wanted)
     np.testing.assert_array_equal(found, wanted.float().numpy())
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # torch is about to give them up
         tensor = torch.quantize_per_tensor(torch.from_numpy(X).float(), 0.1, 0, torch.qint8)
     with pytest.raises(TypeError, match="dequantize"):
-        foreign_arrays.on_host(tensor)
+        foreign.on_host(tensor)
 
 
 def test_a_card_that_fills_between_asking_and_sending_leaves_matrices_to_the_host(monkeypatch):

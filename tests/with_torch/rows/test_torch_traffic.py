@@ -9,16 +9,17 @@ import pytest
 
 import mercer
 from mercer.approximation import Nystrom
-from mercer.backends.host_matrix import HostMatrix
+from mercer.backends.host import HostMatrix
 from mercer.gram import LazyGram
-from mercer.gram.source import Source
+from mercer.gram.evaluated import Source
 from mercer.kernels import Gaussian
+from mercer.machines.ridge import normal_equations
 from mercer.problems import LinearSystem
 from mercer.solvers import EigenPro, PrimalConjugateGradient, SketchAndProject, Status, solve
-from mercer.solvers.ridge import normal_matrix
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import backend, device_arrays, device_matrix, landmarks, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, landmarks, matrices, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import device as device_arrays  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.pairs import TorchPairs  # noqa: E402
 
@@ -47,13 +48,13 @@ def counted(monkeypatch):
 
     monkeypatch.setattr(Device, "is_card", True)
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
-    for module in (backend, device_matrix):
+    for module in (backend, matrices):
         monkeypatch.setattr(module, "solve_boxes", descend)
         monkeypatch.setattr(module, "can_descend", lambda *_: True)
     monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
     counting(TorchPairs, "__init__", "bound")
     counting(Device, "put", "sent")
-    for module in (device_matrix, pairs):
+    for module in (matrices, pairs):
         counting(module, "to_host", "brought")
     mercer.backends._try.cache_clear()  # backends are made once, and this one is another
     with mercer.config(backend="torch", device="cpu"):
@@ -124,7 +125,7 @@ def test_rows_at_landmarks_stay_there(counted, monkeypatch, sample, bias):
         return bring(tensor)
 
     monkeypatch.setattr(landmarks, "to_host", measured)
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1)
     machine = mercer.KernelRidge(1e-2, kernel=Gaussian(1.0), approximation=Nystrom(60), bias=bias)
     with mercer.config(backend=None, device=None):
         wanted = machine.fit(X, y, weights).predict(X[:9])
@@ -166,7 +167,7 @@ def test_blocks_of_steps_stay_there(counted, monkeypatch, solver):
 
         monkeypatch.setattr(module, name, noted)
 
-    for module in (device_matrix, pairs):
+    for module in (matrices, pairs):
         measured(module, "to_host", np.size)
     measured(Device, "put", lambda tensor: tensor.numel())
     gram = LazyGram(Source(Gaussian(1.0).expression(), X, np.float64, True))
@@ -187,10 +188,10 @@ def test_landmarks_that_explain_one_another_are_left_out(counted):
 
 
 def test_squares_of_many_columns_are_made_there(counted, monkeypatch):
-    monkeypatch.setattr(normal_matrix, "_SENT", 7)
+    monkeypatch.setattr(normal_equations, "_SENT", 7)
     E, share = rng.standard_normal((50, 7)), rng.random(50)
     wanted = E.T @ (share[:, None] * E)
-    np.testing.assert_allclose(normal_matrix._square(E.copy(), share), wanted, atol=1e-12)
+    np.testing.assert_allclose(normal_equations._square(E.copy(), share), wanted, atol=1e-12)
     assert counted["sent"] > 0
 
 

@@ -5,15 +5,15 @@ import pytest
 
 import mercer
 from mercer.gram import LazyGram, pivoted_cholesky
-from mercer.gram.source import Source
+from mercer.gram.evaluated import Source
 from mercer.kernels import Gaussian
+from mercer.machines.ridge.conjugate_gradient import LowRankPreconditioner
 from mercer.problems import LinearSystem
 from mercer.solvers import ConjugateGradient, Status, solve
-from mercer.solvers.ridge.full.preconditioner import Preconditioner
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import device_arrays  # noqa: E402 - after the skip
-from mercer.backends.torch.device_matrix import DeviceFactor  # noqa: E402
+from mercer.backends.torch import device as device_arrays  # noqa: E402 - after the skip
+from mercer.backends.torch.matrices import DeviceFactor  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 3))
@@ -35,12 +35,12 @@ def device(request):
 @pytest.mark.parametrize("large", [True, False])
 def test_the_preconditioner_is_that_of_the_host(device, monkeypatch, rank, size, large):
     if large:  # W in float32
-        monkeypatch.setattr("mercer.solvers.ridge.full.preconditioner._LARGE", 0)
+        monkeypatch.setattr("mercer.machines.ridge.conjugate_gradient._LARGE", 0)
     V = rng.standard_normal((300, 2))
     with mercer.config(backend=None, device=None):
         rough = pivoted_cholesky(lazy(), rank)
-        wanted = Preconditioner.of(lazy(), rough, SHIFT, size)(V)
-    made = Preconditioner.of(lazy(), rough, SHIFT, size)
+        wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT, size)(V)
+    made = LowRankPreconditioner.of(lazy(), rough, SHIFT, size)
     np.testing.assert_allclose(made(V), wanted, rtol=1e-4 if large else 1e-9, atol=1e-5)
     if device == "cpu" and size:
         assert all(isinstance(block.factor, DeviceFactor) for block in made.blocks)
@@ -51,9 +51,9 @@ def test_without_room_it_is_held_on_the_host(monkeypatch):
     monkeypatch.setattr(device_arrays.DeviceArrays, "has_room", lambda self, size: False)
     V = rng.standard_normal((300, 2))
     rough = pivoted_cholesky(lazy(), 40)
-    wanted = Preconditioner.of(lazy(), rough, SHIFT, 50)(V)
+    wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT, 50)(V)
     with mercer.config(backend="torch", device="cpu"):
-        made = Preconditioner.of(lazy(), rough, SHIFT, 50)
+        made = LowRankPreconditioner.of(lazy(), rough, SHIFT, 50)
     assert isinstance(made.low, np.ndarray)
     np.testing.assert_allclose(made(V), wanted, atol=1e-9)
 

@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.long_arrays import Operator  # noqa: E402 - after the skip
-from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.device_arrays import DeviceArrays  # noqa: E402
+from mercer.backends.contract import Operator  # noqa: E402 - after the skip
+from mercer.backends.torch.device import Device, DeviceArrays  # noqa: E402
 from mercer.gram import CenteredGram, DenseGram  # noqa: E402
-from mercer.gram.source import Source  # noqa: E402
+from mercer.gram.evaluated import Source  # noqa: E402
 from mercer.kernels import Gaussian  # noqa: E402
 from mercer.solvers import Status  # noqa: E402
-from mercer.solvers.spectral import krylov  # noqa: E402
-from mercer.solvers.spectral.krylov import largest_pairs  # noqa: E402
+from mercer.solvers.eigen import block_lanczos  # noqa: E402
+from mercer.solvers.eigen.block_lanczos import largest_pairs  # noqa: E402
 
 THERE = DeviceArrays(Device("cpu"))
 
@@ -50,7 +49,9 @@ def test_pairs_are_those_of_a_decomposition(name):
 
 
 def test_known_pairs_are_left_out_and_spaces_are_cut_back(monkeypatch):
-    monkeypatch.setattr(krylov, "_longest", lambda n, count, width, outside: count + 4 * width)
+    monkeypatch.setattr(
+        block_lanczos, "_longest", lambda n, count, width, outside: count + 4 * width
+    )
     A, Q = spectrum(1.0 / np.arange(1, 301))
     found = largest_pairs(operator(A), len(A), 5, tol=1e-8, known=Q[:, :3])
     assert found.status is Status.SOLVED

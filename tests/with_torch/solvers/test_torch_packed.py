@@ -12,20 +12,15 @@ from mercer import deadline
 from mercer.approximation import Nystrom
 from mercer.deadline import TimeLimitError
 from mercer.kernels import Gaussian
+from mercer.machines.ridge import normal_equations
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import PrimalConjugateGradient, Status
-from mercer.solvers.ridge import normal_equations
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.torch import backend, landmarks, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import backend, landmarks, matrices, pairs  # noqa: E402 - after the skip
+from mercer.backends.torch import factors as packed  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.backends.torch.factors import blocked, packed  # noqa: E402
-from mercer.backends.torch.factors.packed import (  # noqa: E402
-    PackedFactor,
-    packed_bytes,
-    packed_cholesky,
-)
-from mercer.backends.torch.factors.squares import squares  # noqa: E402
+from mercer.backends.torch.factors import PackedFactor, packed_bytes, packed_cholesky, squares  # noqa: E402
 
 HERE = Device("cpu")
 rng = np.random.default_rng(0)
@@ -43,7 +38,7 @@ def card(monkeypatch):
     monkeypatch.setattr(Device, "free", lambda self: 10**9)
     monkeypatch.setattr(backend, "is_available", lambda: False)  # the interpreter is slow
     monkeypatch.setattr(backend.Torch, "keeps", lambda self, size: size < 20_000)
-    monkeypatch.setattr("mercer.gram.by_features.WRITTEN_OUT", 1)
+    monkeypatch.setattr("mercer.gram.build.WRITTEN_OUT", 1)
     mercer.backends._try.cache_clear()
     with mercer.config(backend="torch", device="cpu"):
         yield
@@ -169,7 +164,9 @@ def test_factors_of_features_are_those_of_all_points(card, bias):
 def test_many_landmarks_are_worked_with_as_a_triangle(card, monkeypatch, bias):
     """The landmarks alone precondition, and the answer is that of the host."""
     monkeypatch.setattr(normal_equations, "_WHOLE", 10)
-    monkeypatch.setattr(normal_equations, "_ROW", 1.0)  # as if there were 100,000 of them
+    monkeypatch.setattr(
+        normal_equations, "_NORMAL_EQUATIONS_ROW", 1.0
+    )  # as if there were 100,000 of them
     X = rng.standard_normal((1500, 3))
     y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(1500) + 2.0
     weights = rng.integers(0, 3, 1500).astype(float)
@@ -184,8 +181,8 @@ def test_many_landmarks_are_worked_with_as_a_triangle(card, monkeypatch, bias):
 
 def test_a_factor_that_does_not_serve_is_followed_by_one_of_more_rows(card, monkeypatch):
     monkeypatch.setattr(normal_equations, "_WHOLE", 10)
-    monkeypatch.setattr(normal_equations, "_ROW", 1.0)
-    monkeypatch.setattr("mercer.solvers.ridge.primal_gradient._STEPS", 3)
+    monkeypatch.setattr(normal_equations, "_NORMAL_EQUATIONS_ROW", 1.0)
+    monkeypatch.setattr("mercer.machines.ridge.normal_equations._STEPS", 3)
     X = rng.standard_normal((1500, 3))
     y = np.sin(X[:, 0])
     machine = mercer.KernelRidge(1e-3, Gaussian(1.0), approximation=Nystrom(70)).fit(X, y)
@@ -247,19 +244,19 @@ def test_an_answer_is_kept_where_the_time_is_over_during_a_look(card, monkeypatc
 @pytest.fixture
 def small_panels(monkeypatch):
     for name, size in (("_PANEL", 16), ("_TRIANGLE", 5), ("_SOLVED", 7)):
-        monkeypatch.setattr(blocked, name, size)
+        monkeypatch.setattr(matrices, name, size)
 
 
 @pytest.mark.parametrize("n", [1, 16, 50])
 def test_a_factor_in_place_is_that_of_lapack(small_panels, n):
     A = definite(n)
     held = torch.from_numpy(A.copy())
-    assert blocked.factor_in_place(held) == 0
+    assert matrices.factor_in_place(held) == 0
     L = linalg.cholesky(A, lower=True)
     np.testing.assert_allclose(held.numpy(), L, atol=1e-12)
     for columns in (1, 3, 20):
         right = rng.standard_normal((n, columns))
-        found = blocked.solved(held, torch.from_numpy(right)).numpy()
+        found = matrices.solved(held, torch.from_numpy(right)).numpy()
         np.testing.assert_allclose(found, np.linalg.solve(A, right), rtol=1e-9, atol=1e-10)
 
 
@@ -267,4 +264,4 @@ def test_a_factor_in_place_is_that_of_lapack(small_panels, n):
 def test_the_first_minor_without_a_factor_is_named(small_panels, wrong):
     A = np.eye(50)
     A[wrong, wrong] = -1.0
-    assert blocked.factor_in_place(torch.from_numpy(A)) == wrong + 1
+    assert matrices.factor_in_place(torch.from_numpy(A)) == wrong + 1

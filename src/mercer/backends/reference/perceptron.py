@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.perceptron_state import LinearFunctions, PassCounts
-from mercer.points import is_sparse, to_dense
+from mercer.backends.contract import LinearFunctions, PassCounts
+from mercer.rows.points import is_sparse, to_dense
 
 
 def perceptron_pass(

@@ -12,8 +12,7 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.boxes import Box, BoxAnswer
-from mercer.backends.contract import Poll
+from mercer.backends.contract import Box, BoxAnswer, Poll
 
 _FLAT = 1e-12  # of the diagonal: curvature below it is rounding
 _POLL_EVERY = 64

@@ -9,32 +9,35 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.boxes import Box, BoxAnswer, BoxPath, BoxPathAnswer, Form
 from mercer.backends.contract import (
     Backend,
+    BackendFeatures,
     Band,
-    Features,
+    Box,
+    BoxAnswer,
+    BoxPath,
+    BoxPathAnswer,
+    Factor,
+    Form,
     GroupAnswer,
     Groups,
+    LinearFunctions,
     Pairs,
+    PassCounts,
     Poll,
     RowParts,
+    StoredMatrix,
 )
-from mercer.backends.host_matrix import HostMatrix
-from mercer.backends.lowering.diagonal import diagonal
-from mercer.backends.lowering.lower import lower
-from mercer.backends.perceptron_state import LinearFunctions, PassCounts
-from mercer.backends.stored import Factor, StoredMatrix
-from mercer.backends.torch.boxes.descents import LEAST, can_descend, solve_boxes
-from mercer.backends.torch.boxes.rounds import begin_kernels
-from mercer.backends.torch.cuda_texts.compiling import is_compiled
+from mercer.backends.host import HostMatrix
+from mercer.backends.lowering import lower
+from mercer.backends.row_values import diagonal
 from mercer.backends.torch.device import choose_devices
-from mercer.backends.torch.device_matrix import DeviceFactor, DeviceMatrix
-from mercer.backends.torch.factors.packed import PackedFactor
+from mercer.backends.torch.factors import PackedFactor
 from mercer.backends.torch.features import TorchFeatures, fourier_features
-from mercer.backends.torch.fusing.fused import is_available
 from mercer.backends.torch.landmarks import DeviceRows
 from mercer.backends.torch.matrices import (
+    DeviceFactor,
+    DeviceMatrix,
     band_inverse_diagonals,
     band_reduce,
     cholesky,
@@ -45,12 +48,15 @@ from mercer.backends.torch.matrices import (
     symmetric_product,
 )
 from mercer.backends.torch.neighbours import neighbours
-from mercer.backends.torch.pairs import TorchPairs
-from mercer.backends.torch.several import SharedPairs
-from mercer.card_rows import CardRows
+from mercer.backends.torch.nvrtc import is_compiled
+from mercer.backends.torch.pairs import SharedPairs, TorchPairs
+from mercer.backends.torch.svm.descents import LEAST, can_descend, solve_boxes
+from mercer.backends.torch.svm.rounds import begin_kernels
+from mercer.backends.torch.triton.fused import is_available
 from mercer.expression import Expression
-from mercer.points import is_objects, is_sparse
 from mercer.resources import get_config
+from mercer.rows.device_arrays import CardRows
+from mercer.rows.points import is_objects, is_sparse
 
 _SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon
 _HERE = 512  # rows of a matrix that is given here, and wanted here: a millisecond or two of work
@@ -229,7 +235,7 @@ class Torch(Backend):
             return None
         return fourier_features(X, frequencies, amplitude, self.device)
 
-    def features(self, F: Any, index: Array | None) -> Features:
+    def features(self, F: Any, index: Array | None) -> BackendFeatures:
         """Bind dense rows on the device, sparse ones on the host."""
         if is_sparse(F):
             return self._host.features(F, index)

@@ -1,4 +1,4 @@
-"""Where tensors lie, how large a block of a matrix may be there, and what follows if it was not."""
+"""Choice of device, transfers, block sizes, and long arrays that stay on the device."""
 
 from __future__ import annotations
 
@@ -13,8 +13,13 @@ import torch
 
 from mercer import deadline
 from mercer.array_types import Array
+from mercer.backends.contract import LongArrays
 from mercer.resources import MemoryBudgetError, format_bytes, is_full_card, rows_at_once
-from mercer.staging import bring, send
+from mercer.rows.staging import bring, send
+
+# --- device --------------------------------------------------------------------------------------
+#
+# Where tensors lie, how large a block of a matrix may be there, and what follows if it was not.
 
 T = TypeVar("T")
 
@@ -258,3 +263,64 @@ def choose_device(name: str | None) -> Device:
             )
         return Device(f"cuda:{number}")
     return Device("cpu")
+
+
+# --- device arrays -------------------------------------------------------------------------------
+#
+# Arrays with one long side that stay on a device.
+
+
+@dataclass(frozen=True)
+class DeviceArrays(LongArrays):
+    """float64 tensors.
+
+    Attributes
+    ----------
+    device : Device
+        Where they lie.
+    """
+
+    device: Device
+
+    def empty(self, rows: int, n: int) -> Any:
+        """Take memory of the device."""
+        return self.device.empty((rows, n), torch.float64)
+
+    def has_room(self, size: float) -> bool:
+        """Ask the device."""
+        return self.device.has_room(size)
+
+    def put(self, A: Any) -> Any:
+        """Copy a tensor there, or send an array."""
+        if torch.is_tensor(A):
+            return A.to(torch.float64, copy=True)
+        return self.device.put(np.array(A, dtype=np.float64))
+
+    def lent(self, A: Array) -> Any:
+        """Send an array."""
+        return self.device.put(A, np.float64)
+
+    def numbers(self, index: Array) -> Any:
+        """Send numbers."""
+        return self.device.put(index, np.int64)
+
+    def get(self, A: Any) -> Array:
+        """Bring a tensor."""
+        return to_host(A)
+
+    def turned(self, A: Any) -> Any:
+        """Write the transpose out."""
+        return A.T.contiguous()
+
+    def squared_lengths(self, W: Any) -> Array:
+        """Add up there."""
+        return to_host(W.square().sum(dim=0))
+
+    def rounded(self, A: Any) -> Any:
+        """Round there."""
+        return A.to(torch.float32)
+
+    def take_off(self, W: Any, V: Any, out: Any) -> None:
+        """Multiply there, float32 with all its bits."""
+        with full_float32():
+            out -= W @ (W.T @ V.to(W.dtype))

@@ -11,25 +11,25 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.contract import (
     Backend,
+    BackendFeatures,
     FeatureAnswer,
     FeatureBox,
-    Features,
     GroupAnswer,
     Groups,
     Poll,
 )
-from mercer.backends.reference.partition import labelled, partition
+from mercer.backends.reference.kmeans import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
-from mercer.card_rows import LONG, CardArray, CardRows
-from mercer.points import to_host as in_memory
 from mercer.resources import MemoryBudgetError
+from mercer.rows.device_arrays import LONG, CardArray, CardRows
+from mercer.rows.points import to_host as in_memory
 
 Tensor: TypeAlias = torch.Tensor
 _BLOCK = "a block of features"
 _ANGLES = 4  # matrices of a block of rows: angles, their cosines and sines, and rows in float64
 
 
-class TorchFeatures(Features):
+class TorchFeatures(BackendFeatures):
     """Dense rows F[index], on the device where it has room for them, else sent block by block.
 
     Parameters
@@ -97,7 +97,7 @@ class TorchFeatures(Features):
     def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
         """Run the steps of the reference on F F', of which only what is asked for is multiplied."""
         rows = self._F if self._index is None else self._F[self._index]
-        return partition(_Products(self), labelled(groups, rows), poll)
+        return partition(_FeatureProducts(self), labelled(groups, rows), poll)
 
     def descend(
         self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
@@ -189,7 +189,7 @@ def fourier_features(
         return None
 
 
-class _Products:
+class _FeatureProducts:
     """F F' for those who ask for single rows or for products."""
 
     def __init__(self, features: TorchFeatures) -> None:

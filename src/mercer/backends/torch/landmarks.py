@@ -10,17 +10,15 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.landmark_rows import BoundRows, LandmarkRows
-from mercer.backends.stored import Factor
+from mercer.backends.contract import BoundRows, Factor, LandmarkRows
 from mercer.backends.torch.device import Device, into_float32_range, parts, to_host
-from mercer.backends.torch.device_matrix import DeviceFactor, product
-from mercer.backends.torch.exact.planes import Planes
-from mercer.backends.torch.factors.packed import PackedFactor, in_panels
-from mercer.backends.torch.factors.squares import Squares, squares
+from mercer.backends.torch.exact.products import Planes
+from mercer.backends.torch.factors import PackedFactor, SquareSums, in_panels, squares
+from mercer.backends.torch.matrices import DeviceFactor, product
 from mercer.backends.torch.pairs import TorchPairs
-from mercer.card_rows import CardRows
 from mercer.expression import Expression
 from mercer.resources import MemoryBudgetError
+from mercer.rows.device_arrays import CardRows
 
 Tensor: TypeAlias = torch.Tensor
 _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels
@@ -184,7 +182,7 @@ class StoredRows:
         """
         if not self._once or right.shape[1] != 1:
             return None
-        from mercer.backends.torch.fusing.round_trips import round_trip  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.triton.special import round_trip  # noqa: PLC0415  imports Triton
 
         columns, scales = into_float32_range(right)
         v, scale = columns[:, 0].contiguous(), float(scales)
@@ -298,7 +296,7 @@ class DeviceLandmarkRows(LandmarkRows):
             for part in parts(len(index), entries // (_MATRICES * max(1, m))):
                 yield rows.exact.block(index[part], slice(0, m)).T, s[part].sqrt()
 
-        def add_up(entries: int) -> Squares:
+        def add_up(entries: int) -> SquareSums:
             total = squares(rows.factor, None if mean is None else mean[:, 0], lone, device)
             if len(index) > m:  # with fewer, mixing a square takes longer than mixing them
                 weighed = ((B - centre) * root for B, root in blocks(entries))

@@ -14,10 +14,10 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.reference.closeness import closeness
+from mercer.backends.reference.evaluate import closeness
 from mercer.backends.torch.device import Device, parts, to_host
+from mercer.backends.torch.evaluate import put_differences
 from mercer.backends.torch.pairs import TorchPairs
-from mercer.backends.torch.statistics import put_differences
 from mercer.expression import Expression, SqDist
 from mercer.resources import MemoryBudgetError
 
@@ -106,7 +106,7 @@ class _Search:
         """Return whether kernels can search for the key, and have room for the columns."""
         if len(self._pairs.leaves) != 1 or not self._pairs.shape[0]:
             return False
-        from mercer.backends.torch.fusing.nearest.searching import suits  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.triton.nearest import suits  # noqa: PLC0415  imports Triton
 
         columns = self._pairs.leaves[0].columns
         m, d = columns.shape
@@ -117,7 +117,7 @@ class _Search:
         """Search by kernels, the quickest way first; return the rows that are still in doubt."""
         from triton.runtime.errors import OutOfResources  # noqa: PLC0415  Triton may be missing
 
-        from mercer.backends.torch.fusing.nearest.searching import searches  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.triton.nearest import searches  # noqa: PLC0415  imports Triton
 
         wanted = self._count + self._own
 
@@ -145,7 +145,7 @@ class _Search:
 
     def _by_candidates(self, rows: range | Array, way: Any) -> Array:
         """Measure the candidates of some rows; return the rows that others may be nearer to."""
-        from mercer.backends.torch.fusing.nearest.measuring import measure  # noqa: PLC0415  imports Triton
+        from mercer.backends.torch.triton.nearest import measure  # noqa: PLC0415  imports Triton
 
         (leaf,) = self._pairs.leaves
         index = _slice(rows) if isinstance(rows, range) else rows

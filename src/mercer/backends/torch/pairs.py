@@ -1,11 +1,13 @@
-"""An expression bound to points, evaluated on a device in blocks."""
+"""Kernel matrices and products on a device, symmetric ones by halves, or on several GPUs."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
+from contextvars import copy_context
 from copy import copy
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,43 +15,188 @@ import torch
 
 from mercer import deadline
 from mercer.array_types import Array, Index, Points
-from mercer.backends.contract import Pairs
-from mercer.backends.host_matrix import HostMatrix
-from mercer.backends.long_arrays import Operator
-from mercer.backends.lowering.diagonal import diagonal, row_values
-from mercer.backends.lowering.lower import lower
-from mercer.backends.stored import StoredMatrix
+from mercer.backends.contract import Operator, Pairs, StoredMatrix
+from mercer.backends.host import HostMatrix
+from mercer.backends.lowering import Code, FlatProgram, lower
+from mercer.backends.row_values import diagonal, row_values
 from mercer.backends.torch.device import (
     Device,
+    DeviceArrays,
     full_float32,
     into_float32_range,
     parts,
     tensor_type,
     to_host,
 )
-from mercer.backends.torch.device_arrays import DeviceArrays
-from mercer.backends.torch.device_matrix import DeviceMatrix
-from mercer.backends.torch.exact.one_pass import OnePass
-from mercer.backends.torch.exact.products import ExactPairs
-from mercer.backends.torch.externals import External
-from mercer.backends.torch.factors.packed import PackedFactor, packed_bytes, packed_cholesky
-from mercer.backends.torch.fusing.fused import FusedPairs, fuse
-from mercer.backends.torch.operands import Operands, bind, plain_index, within
-from mercer.backends.torch.program import Block, run
-from mercer.backends.torch.statistics import compare
-from mercer.backends.torch.symmetric.filling import (
-    Evaluate,
-    by_whole_numbers,
-    fill,
-    fill_at_once,
-    whole_rows,
+from mercer.backends.torch.evaluate import (
+    External,
+    Operands,
+    PairBlock,
+    WholeNumbers,
+    bind,
+    compare,
+    multiplies,
+    plain_index,
+    run,
+    within,
 )
-from mercer.backends.torch.symmetric.halves import product_by_halves
-from mercer.expression import Expression
-from mercer.points import row_count
+from mercer.backends.torch.exact.products import ExactPairs, OnePass
+from mercer.backends.torch.factors import PackedFactor, packed_bytes, packed_cholesky
+from mercer.backends.torch.matrices import DeviceMatrix
+from mercer.backends.torch.triton.fused import FusedPairs, fuse
+from mercer.backends.torch.triton.source import HELD
+from mercer.expression import Expression, SqDist
 from mercer.resources import MemoryBudgetError
+from mercer.rows.points import row_count, take
+
+# --- halves --------------------------------------------------------------------------------------
+#
+# Products with a symmetric matrix whose upper half alone is evaluated, block by block.
 
 Tensor: TypeAlias = torch.Tensor
+Evaluate: TypeAlias = Callable[[slice, slice], Tensor]
+
+
+def product_by_halves(evaluate: Evaluate, right: Tensor, width: int, height: int) -> Tensor:
+    """Return K right in float64: entries above the diagonal count for both sides of it.
+
+    Parameters
+    ----------
+    evaluate : callable
+        Returns the block of some rows and columns, in float64.
+    right : (n, k) float64 tensor
+        What K is multiplied by.
+    width, height : int
+        Of a block, at most.
+    """
+    n, out = len(right), torch.zeros_like(right)
+    for part in parts(n, height):
+        for some in parts(n - part.start, width):
+            across = slice(part.start + some.start, part.start + some.stop)
+            block = evaluate(part, across)
+            out[part] += block @ right[across]
+            beyond = slice(max(across.start, part.stop), across.stop)
+            if beyond.start < beyond.stop:
+                out[beyond] += block[:, beyond.start - across.start :].T @ right[part]
+    return out
+
+
+# --- filling -------------------------------------------------------------------------------------
+#
+# A symmetric kernel matrix, written on a device from the half above its diagonal.
+
+_SPLITS = 3  # operands that a generated kernel makes of a feature
+
+
+def fill(K: Tensor, evaluate: Evaluate, entries: int, fuses: bool) -> None:
+    """Write all of K from blocks that begin at the diagonal.
+
+    Parameters
+    ----------
+    K : (n, n) tensor
+        Where to.
+    evaluate : callable
+        Returns some rows and columns.
+    entries : int
+        Of a block.
+    fuses : bool
+        Whether kernels of Triton may be used.
+    """
+    n = len(K)
+    for part in parts(n, entries // max(1, n)):
+        block = evaluate(part, slice(part.start, n))
+        K[part, part.start :] = block
+        _mirror(block, K[part.start :, part], fuses)
+        square = K[part, part]
+        square.copy_(square.triu() + square.triu(1).T)
+
+
+def whole_rows(
+    program: FlatProgram, leaves: Sequence[Operands], device: Device
+) -> WholeNumbers | None:
+    """Return the rows of squared distances as 8-bit numbers; None where they are no such work.
+
+    They are if rows have many features. With few a generated kernel is as fast.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    leaves : sequence of Operands
+        What its statistics compare.
+    device : Device
+        Where.
+    """
+    if len(leaves) != 1 or program.externals or not device.has_int8_cores:
+        return None
+    (leaf, rows, _) = leaves[0]
+    if not isinstance(leaf, SqDist) or _SPLITS * rows.shape[1] <= HELD:
+        return None
+    try:
+        return rows.whole if multiplies(device.name) else None
+    except torch.cuda.OutOfMemoryError:  # blocks of the rows need less than levels of all
+        torch.cuda.empty_cache()
+        return None
+
+
+def by_whole_numbers(
+    program: FlatProgram, whole: WholeNumbers, row_terms: Sequence[tuple[Tensor, Tensor]]
+) -> Evaluate:
+    """Return what evaluates blocks in float32 from distances of 8-bit numbers.
+
+    Parameters
+    ----------
+    program : Program
+        What is evaluated.
+    whole : WholeNumbers
+        What its one statistic compares.
+    row_terms : sequence of pairs of tensors
+        Values of its row terms.
+    """
+
+    def evaluate(part: slice, across: slice) -> Tensor:
+        distances = whole.squared_distances(part, across)
+        terms = [(u[part], w[across]) for u, w in row_terms]
+        return run(program, PairBlock([distances], terms, [], distances), torch.float32)
+
+    return evaluate
+
+
+def fill_at_once(K: Tensor, program: FlatProgram, whole: WholeNumbers, fuses: bool) -> bool:
+    """Write all of a float32 K by one kernel, if it is an exponential; return whether it is.
+
+    Parameters
+    ----------
+    K : (n, n) tensor
+        Where to.
+    program : Program
+        What is evaluated.
+    whole : WholeNumbers
+        What its one statistic compares.
+    fuses : bool
+        Whether kernels of Triton may be used.
+    """
+    if not fuses or [op.code for op in program.ops] != [Code.EXP] or K.device != whole.k.device:
+        return False
+    from mercer.backends.torch.triton.special import fill_exponential  # noqa: PLC0415  imports Triton
+
+    (op,) = program.ops
+    return fill_exponential(K, whole.k, whole.squares, op.c0 * whole.unit**2, op.c1)
+
+
+def _mirror(block: Tensor, out: Tensor, fuses: bool) -> None:
+    if not (block.is_cuda and out.is_cuda and fuses and block.stride(1) == 1):
+        out.copy_(block.T)
+        return
+    from mercer.backends.torch.triton.special import write_mirrored  # noqa: PLC0415  imports Triton
+
+    write_mirrored(block, out)
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+#
+# An expression bound to points, evaluated on a device in blocks.
+
 # Triangles that a packed factor is made for (it, and a preconditioner made of it), and their share
 # of what is free: the rest is for rows, and blocks of features.
 PACKED, PACKED_SHARE = 2, 0.8
@@ -386,4 +533,104 @@ class TorchPairs(Pairs):
         externals = [e.block(index, part) for e in self._externals]
         height = len(range(*index.indices(self.shape[0])) if isinstance(index, slice) else index)
         like = self._device.empty((1, 1), torch.float64).expand(height, part.stop - part.start)
-        return run(self._program, Block(leaves, terms, externals, like), self._type)
+        return run(self._program, PairBlock(leaves, terms, externals, like), self._type)
+
+
+# --- several -------------------------------------------------------------------------------------
+#
+# Several cards share a product: each has some of the rows, and all of the columns.
+
+_HEARD = 0.1  # seconds between two looks at the clock, and at the signals
+
+
+class SharedPairs(TorchPairs):
+    """An expression bound to points, whose products are cut between devices.
+
+    Parameters
+    ----------
+    expression : Expression
+        What is evaluated.
+    X, Y : Points
+        Rows and columns; Y is None when it is X.
+    dtype : numpy dtype
+        float32 or float64.
+    devices : sequence of Device
+        Where. The first evaluates blocks and stored matrices, too.
+    fused, halves : bool
+        As for `TorchPairs`.
+    """
+
+    def __init__(
+        self,
+        expression: Expression,
+        X: Points,
+        Y: Points | None,
+        dtype: Any,
+        devices: Sequence[Device],
+        fused: bool = False,
+        halves: bool = False,
+    ) -> None:
+        super().__init__(expression, X, Y, dtype, devices[0], fused, halves)
+        self._devices, self._points = devices, (X, X if Y is None else Y)
+
+    @cached_property
+    def _shares(self) -> list[tuple[slice, TorchPairs]]:
+        """The rows of each device, sent there when a product is first asked for."""
+        n, count = self.shape[0], len(self._devices)
+        X, Y = self._points
+        ends = [n * k // count for k in range(count + 1)]
+        return [
+            (
+                slice(first, last),
+                TorchPairs(
+                    self._expression,
+                    take(X, slice(first, last)),
+                    Y,
+                    self.dtype,
+                    device,
+                    self._fuses,
+                    self._halves,
+                ),
+            )
+            for device, first, last in zip(self._devices, ends[:-1], ends[1:], strict=True)
+        ]
+
+    def part(self, index: Array, columns: Array | None = None) -> None:
+        """Bind parts anew: all devices have a share of them."""
+        return None
+
+    def operator(self) -> Operator:
+        """Multiply arrays of the processor, which all devices get a copy of."""
+        return Operator(self.matmul)
+
+    def matmul(self, V: Array) -> Array:
+        """Multiply on all devices at once."""
+        return np.concatenate(self._on_all(lambda part, pairs: pairs.matmul(V)))
+
+    def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
+        """Evaluate the rows of each device there, and add up."""
+
+        def on_one(part: slice, pairs: TorchPairs) -> Array:
+            def moved(rows: slice, values: Array) -> Array:
+                return change(slice(part.start + rows.start, part.start + rows.stop), values)
+
+            return pairs.round_trip(U, moved)
+
+        return np.asarray(sum(self._on_all(on_one)))
+
+    def _on_all(self, work: Callable[[slice, TorchPairs], Array]) -> list[Array]:
+        """Work on all devices at once; Ctrl-C and time limits are heard while they do."""
+        shares = [(part, pairs) for part, pairs in self._shares if part.stop > part.start]
+        pool = ThreadPoolExecutor(len(shares) or 1)
+        try:
+            waiting = [
+                pool.submit(copy_context().run, partial(work, part, pairs))
+                for part, pairs in shares
+            ]
+            while wait(waiting, timeout=_HEARD, return_when=FIRST_EXCEPTION).not_done:
+                if any(found.done() and found.exception() for found in waiting):
+                    break
+                deadline.check()
+            return [found.result() for found in waiting]
+        finally:  # what is left of an interrupted product ends by itself, and is dropped
+            pool.shutdown(wait=False, cancel_futures=True)

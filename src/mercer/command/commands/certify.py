@@ -8,10 +8,9 @@ import click
 
 from mercer.command.models import MODEL, is_libsvm_model, training_rows, training_table
 from mercer.command.results import certificate_row, certificate_values, refuse_uncertified
-from mercer.command.session import Session
 from mercer.command.tables import DATA, TARGET, column_of, read_arguments, read_table, reading
-from mercer.command.text import aligned
-from mercer.command.work import Work, python
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, Work, python
 
 if TYPE_CHECKING:
     from mercer.data import Table
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
 @reading
 @python
 @click.pass_obj
-def certify(session: Session, /, model: str, data: str, **options: Any) -> None:
+def certify(session: CommandSession, /, model: str, data: str, **options: Any) -> None:
     """Print the verdict."""
     if options["python"]:
         session.program(_program(model, data, options))

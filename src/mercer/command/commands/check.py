@@ -7,10 +7,9 @@ from typing import Any
 import click
 
 from mercer.command.results import finding_values
-from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
-from mercer.command.text import printable
-from mercer.command.work import Work, python
+from mercer.command.terminal import printable
+from mercer.command.work import CommandSession, Work, python
 
 
 @click.command(
@@ -27,7 +26,7 @@ from mercer.command.work import Work, python
 @python
 @click.pass_obj
 def check(
-    session: Session, /, data: str, target: str | None, test: str | None, **options: Any
+    session: CommandSession, /, data: str, target: str | None, test: str | None, **options: Any
 ) -> None:
     """Print kinds and findings."""
     reader = read_arguments(options)

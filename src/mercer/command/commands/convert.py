@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mercer.command.models import is_libsvm_model, is_mercer_model, table_model
-from mercer.command.names import refuse_overwriting
-from mercer.command.results import file_row
-from mercer.command.session import Session
+from mercer.command.results import file_row, refuse_overwriting
 from mercer.command.tables import column_of, read_arguments, read_labelled, read_table, reading
-from mercer.command.text import aligned
-from mercer.command.work import Work, python
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, Work, python
 
 if TYPE_CHECKING:
     from mercer.data import Table
@@ -52,7 +50,7 @@ _ROWS = 65536  # that CSV is written in
 @reading
 @python
 @click.pass_obj
-def convert(session: Session, /, input: str, output: str, **options: Any) -> None:
+def convert(session: CommandSession, /, input: str, output: str, **options: Any) -> None:
     """Convert one file."""
     to = options["to"] or _ENDINGS.get(Path(output).suffix.lower(), "libsvm")
     refuse_overwriting([output], input)
@@ -94,7 +92,7 @@ def _model(path: str, output: str, to: str, without_probabilities: bool) -> None
 
 
 def _data(
-    session: Session, path: str, output: str, to: str, options: dict[str, Any]
+    session: CommandSession, path: str, output: str, to: str, options: dict[str, Any]
 ) -> dict[str, Any]:
     """Write data; return what there is to know about it."""
     target, prepare = options["target"], options["prepare"]
@@ -128,8 +126,8 @@ def _numbers(rows: Any, names: Any, table: Table, target: str | None) -> Table:
 
 
 def _write_csv(output: str, table: Table) -> None:
-    from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
-    from mercer.files.atomic import write_file  # noqa: PLC0415
+    from mercer.command.answers import csv_block, csv_header  # noqa: PLC0415
+    from mercer.files.container import write_file  # noqa: PLC0415
 
     def parts() -> Iterator[bytes]:
         yield csv_header(table.columns)
@@ -141,7 +139,7 @@ def _write_csv(output: str, table: Table) -> None:
 
 
 def _write_libsvm(
-    session: Session, output: str, rows: Any, table: Table, target: str | None
+    session: CommandSession, output: str, rows: Any, table: Table, target: str | None
 ) -> dict[str, Any]:
     import numpy as np  # noqa: PLC0415
 

@@ -9,10 +9,9 @@ import click
 
 from mercer.command.models import MODEL, table_model
 from mercer.command.results import constant_rows, metric_rows
-from mercer.command.session import Session
 from mercer.command.tables import DATA, read_labelled, reading_rows, row_arguments
-from mercer.command.text import aligned
-from mercer.command.work import Work, python, seed
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, Work, python, seed
 
 
 @click.command(
@@ -28,7 +27,7 @@ from mercer.command.work import Work, python, seed
 @python
 @click.pass_obj
 def evaluate(
-    session: Session, /, model: str, data: str, seed: int, python: bool, **options: Any
+    session: CommandSession, /, model: str, data: str, seed: int, python: bool, **options: Any
 ) -> None:
     """Print the figures."""
     if python:

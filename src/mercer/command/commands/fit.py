@@ -12,9 +12,13 @@ from typing import Any
 
 import click
 
-from mercer.command.names import refuse_overwriting, stem_of
-from mercer.command.results import fit_text, fit_values, refuse_uncertified
-from mercer.command.session import Session
+from mercer.command.results import (
+    fit_text,
+    fit_values,
+    refuse_overwriting,
+    refuse_uncertified,
+    stem_of,
+)
 from mercer.command.tables import (
     DATA,
     column_of,
@@ -24,10 +28,11 @@ from mercer.command.tables import (
     read_table,
     reading,
 )
-from mercer.command.text import printable
+from mercer.command.terminal import printable
 from mercer.command.work import (
     KERNEL,
     SCORE,
+    CommandSession,
     Work,
     approximation,
     python,
@@ -129,7 +134,7 @@ def _options(function: Any) -> Any:
 @strict
 @python
 @click.pass_obj
-def fit(session: Session, /, data: str, **options: Any) -> None:
+def fit(session: CommandSession, /, data: str, **options: Any) -> None:
     """Read, fit, write, tell."""
     files = _files(data, options)
     if options["python"]:
@@ -170,7 +175,7 @@ def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:
     """Connect to a cluster for the time of the work, if one is named."""
     if scheduler is None:
         return nullcontext()
-    from mercer.distributed import on_cluster  # noqa: PLC0415  help needs none of it
+    from mercer.rows.dask.cluster import on_cluster  # noqa: PLC0415  help needs none of it
 
     return on_cluster(scheduler)
 
@@ -194,7 +199,7 @@ def _files(data: str, options: Mapping[str, Any]) -> Files:
     return Files(model, report, model.with_name(f"{model.name}.journal"))
 
 
-def _take_up(session: Session, journal: Path, resume: bool) -> None:
+def _take_up(session: CommandSession, journal: Path, resume: bool) -> None:
     """Say that a journal is there, or remove it."""
     if resume and _has_results(journal):
         session.note(f"going on from {printable(str(journal))}; --no-resume starts anew")

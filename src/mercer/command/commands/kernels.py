@@ -7,10 +7,9 @@ from typing import Any
 
 import click
 
-from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, read_arguments, read_table, reading
-from mercer.command.text import aligned
-from mercer.command.work import Work, python, seed
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, Work, python, seed
 
 KERNEL = click.argument("kernel", metavar="KERNEL")
 
@@ -36,9 +35,9 @@ def kernels(context: click.Context) -> None:
     help="List all kernels with their formulas.",
 )
 @click.pass_obj
-def list_kernels(session: Session, /) -> None:
+def list_kernels(session: CommandSession, /) -> None:
     """Print names, parameters and formulas."""
-    from mercer.kernels.language.names import KERNELS  # noqa: PLC0415
+    from mercer.kernels.parser import KERNELS  # noqa: PLC0415
 
     rows = [_row(name, kind) for name, kind in KERNELS.items()]
     text = aligned([(row["call"], row["formula"]) for row in rows], ("kernel", "k(x, y)"))
@@ -71,7 +70,7 @@ def _row(name: str, kind: type[Any]) -> dict[str, Any]:
 @KERNEL
 @python
 @click.pass_obj
-def show_kernel(session: Session, /, kernel: str, python: bool) -> None:
+def show_kernel(session: CommandSession, /, kernel: str, python: bool) -> None:
     """Print what a text means."""
     if python:
         session.program(["from mercer.kernels import parse", "", f"print(parse({kernel!r}))"])
@@ -125,7 +124,7 @@ def parsed(text: str) -> Any:
 @seed
 @click.pass_obj
 def try_kernel(
-    session: Session,
+    session: CommandSession,
     /,
     kernel: str,
     data: str,

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mercer.command.models import MODEL
-from mercer.command.names import refuse_overwriting
-from mercer.command.session import Session
-from mercer.command.streams import standard_output
+from mercer.command.results import refuse_overwriting
 from mercer.command.tables import DATA, reading_rows, row_arguments
-from mercer.command.text import printable
-from mercer.command.work import Work, python
+from mercer.command.terminal import printable, standard_output
+from mercer.command.work import CommandSession, Work, python
 
 if TYPE_CHECKING:
     from mercer.command.answers import Opened
@@ -47,7 +45,7 @@ if TYPE_CHECKING:
 @python
 @click.pass_obj
 def predict(
-    session: Session,
+    session: CommandSession,
     /,
     model: str,
     data: str,
@@ -80,7 +78,7 @@ def predict(
         if output is None:
             _print(parts)
             return
-        from mercer.files.atomic import write_file  # noqa: PLC0415
+        from mercer.files.container import write_file  # noqa: PLC0415
 
         write_file(output, parts)
     values = {"output": output, "rows": counted.rows, "seconds": counted.seconds}
@@ -96,7 +94,7 @@ class Counted:
 
     def parts(self, opened: Opened, blocks: Iterator[Table], proba: bool) -> Iterator[bytes]:
         """Yield the header, and then a part for each block of rows."""
-        from mercer.command.csv_text import csv_block, csv_header  # noqa: PLC0415
+        from mercer.command.answers import csv_block, csv_header  # noqa: PLC0415
         from mercer.progress import show  # noqa: PLC0415
 
         begun = time.perf_counter()

@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from mercer.command.session import Session
 from mercer.command.tables import DATA, kinds_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import KERNEL, Work, approximation
+from mercer.command.work import KERNEL, CommandSession, Work, approximation
 
 
 @click.command(
@@ -27,7 +26,7 @@ from mercer.command.work import KERNEL, Work, approximation
 @approximation
 @unsupervised
 @click.pass_obj
-def project(session: Session, /, data: str, **options: Any) -> None:
+def project(session: CommandSession, /, data: str, **options: Any) -> None:
     """Project rows, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

@@ -8,12 +8,10 @@ from typing import Any
 import click
 
 from mercer.command.models import MODEL, training_table
-from mercer.command.names import refuse_overwriting
-from mercer.command.results import file_row
-from mercer.command.session import Session
+from mercer.command.results import file_row, refuse_overwriting
 from mercer.command.tables import read_arguments, reading
-from mercer.command.text import aligned
-from mercer.command.work import Work, python
+from mercer.command.terminal import aligned
+from mercer.command.work import CommandSession, Work, python
 
 
 @click.command(
@@ -34,7 +32,7 @@ from mercer.command.work import Work, python
 @reading
 @python
 @click.pass_obj
-def report(session: Session, /, model: str, output: str | None, **options: Any) -> None:
+def report(session: CommandSession, /, model: str, output: str | None, **options: Any) -> None:
     """Write the file."""
     data, card = options["data"], options["card"]
     ending = "md" if card else "html"
@@ -65,7 +63,7 @@ def _write(model: Any, X: Any, path: Path, card: bool, line: str) -> None:
     if not card:
         write_report(model, path, X=X, command=line)
         return
-    from mercer.files.atomic import write_file  # noqa: PLC0415
+    from mercer.files.container import write_file  # noqa: PLC0415
 
     write_file(path, [model_card(model, X=X, command=line).encode("utf-8", "backslashreplace")])
 

@@ -8,8 +8,7 @@ import sys
 import click
 
 from mercer.command.models import MODEL, table_model
-from mercer.command.session import Session
-from mercer.command.work import Work, python
+from mercer.command.work import CommandSession, Work, python
 
 _TOKEN = "MERCER_TOKEN"  # the variable; a command line can be read by every user of a machine
 
@@ -39,7 +38,7 @@ _TOKEN = "MERCER_TOKEN"  # the variable; a command line can be read by every use
 @python
 @click.pass_obj
 def serve(
-    session: Session, /, model: str, host: str, port: int, max_rows: int, max_bytes: int,
+    session: CommandSession, /, model: str, host: str, port: int, max_rows: int, max_bytes: int,
     python: bool,
 ) -> None:  # fmt: skip
     """Run the server."""
@@ -57,7 +56,7 @@ def serve(
     opened = table_model(model)
     try:
         from mercer.serve import ServeLimits, run  # noqa: PLC0415  an extra
-        from mercer.serve.run import is_loopback, new_token  # noqa: PLC0415
+        from mercer.serve.server import is_loopback, new_token  # noqa: PLC0415
     except ImportError as missing:
         raise ImportError(
             'serve needs starlette and uvicorn: pip install "mercer[serve]"'

@@ -9,12 +9,9 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from mercer.command.models import loaded_as
-from mercer.command.names import refuse_overwriting
-from mercer.command.results import file_row
-from mercer.command.session import Session
-from mercer.command.streams import standard_input, standard_output
-from mercer.command.text import aligned, did_you_mean
-from mercer.command.work import Work, python
+from mercer.command.results import file_row, refuse_overwriting
+from mercer.command.terminal import aligned, did_you_mean, standard_input, standard_output
+from mercer.command.work import CommandSession, Work, python
 
 if TYPE_CHECKING:
     from mercer.fitting import TextFilter
@@ -45,7 +42,7 @@ METHODS = ("naive-bayes", "perceptron")
 )  # fmt: skip
 @python
 @click.pass_obj
-def stream(session: Session, /, lines: str, python: bool, **options: Any) -> None:
+def stream(session: CommandSession, /, lines: str, python: bool, **options: Any) -> None:
     """Answer and learn line by line."""
     labels, load = options["labels"], options["load"]
     if (labels is None) == (load is None):
@@ -85,7 +82,7 @@ def _filter(options: dict[str, Any]) -> TextFilter:
         raise click.UsageError(str(error).replace("TextFilter: ", "--")) from error
 
 
-def _run(session: Session, taught: TextFilter, file: BinaryIO, name: str) -> None:
+def _run(session: CommandSession, taught: TextFilter, file: BinaryIO, name: str) -> None:
     out = None if session.json else standard_output()
     last: str | None = None
     for number, line in _lines(file, name):

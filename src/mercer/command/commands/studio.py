@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import click
 
-from mercer.command.session import Session
-from mercer.command.work import Work, python
+from mercer.command.work import CommandSession, Work, python
 
 
 @click.command(
@@ -33,7 +32,7 @@ from mercer.command.work import Work, python
 @python
 @click.pass_obj
 def studio(
-    session: Session, /, data: str | None, host: str, port: int, browser: bool, python: bool
+    session: CommandSession, /, data: str | None, host: str, port: int, browser: bool, python: bool
 ) -> None:
     """Run the studio."""
     if python:

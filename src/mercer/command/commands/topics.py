@@ -6,10 +6,9 @@ from typing import Any
 
 import click
 
-from mercer.command.session import Session
 from mercer.command.tables import DATA, column_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
-from mercer.command.work import Work
+from mercer.command.work import CommandSession, Work
 
 _WORDS = 10  # of each topic that are shown
 
@@ -35,7 +34,7 @@ _WORDS = 10  # of each topic that are shown
 )  # fmt: skip
 @unsupervised
 @click.pass_obj
-def topics(session: Session, /, data: str, **options: Any) -> None:
+def topics(session: CommandSession, /, data: str, **options: Any) -> None:
     """Find topics, write, tell."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)

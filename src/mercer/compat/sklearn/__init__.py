@@ -7,13 +7,16 @@ differs is listed in the user guide, with reasons. `certificate_`, `solution_` a
 on top.
 """
 
-from mercer.compat.sklearn.cca import CCA
-from mercer.compat.sklearn.discriminant import LinearDiscriminantAnalysis
-from mercer.compat.sklearn.gaussian_mixture import GaussianMixture
-from mercer.compat.sklearn.kernel_pca import KernelPCA
+from mercer.compat.sklearn.cluster import KMeans, SpectralClustering
+from mercer.compat.sklearn.cross_decomposition import CCA
+from mercer.compat.sklearn.decomposition import KernelPCA
+from mercer.compat.sklearn.discriminant_analysis import (
+    LinearDiscriminantAnalysis,
+    QuadraticDiscriminantAnalysis,
+)
 from mercer.compat.sklearn.kernel_ridge import KernelRidge
-from mercer.compat.sklearn.kmeans import KMeans
-from mercer.compat.sklearn.logistic import LogisticRegression
+from mercer.compat.sklearn.linear_model import LogisticRegression
+from mercer.compat.sklearn.mixture import GaussianMixture
 from mercer.compat.sklearn.naive_bayes import (
     BernoulliNB,
     CategoricalNB,
@@ -23,13 +26,9 @@ from mercer.compat.sklearn.naive_bayes import (
 )
 from mercer.compat.sklearn.neighbors import KNeighborsClassifier
 from mercer.compat.sklearn.patch import patch, unpatch
-from mercer.compat.sklearn.quadratic_discriminant import QuadraticDiscriminantAnalysis
-from mercer.compat.sklearn.spectral import SpectralClustering
-from mercer.compat.sklearn.svm.linear_svc import LinearSVC
-from mercer.compat.sklearn.svm.linear_svr import LinearSVR
-from mercer.compat.sklearn.svm.nu_svc import NuSVC
+from mercer.compat.sklearn.svm.linear import LinearSVC, LinearSVR
 from mercer.compat.sklearn.svm.one_class import OneClassSVM
-from mercer.compat.sklearn.svm.svc import SVC
+from mercer.compat.sklearn.svm.svc import SVC, NuSVC
 from mercer.compat.sklearn.svm.svr import SVR, NuSVR
 
 __all__ = [

@@ -12,9 +12,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
-from mercer.compat.sklearn.base.kernels import check_kernel
-from mercer.compat.sklearn.base.pairwise import kernel_matrix, known_kernel
-from mercer.compat.sklearn.base.wrapped import WrappedMachine
+from mercer.compat.sklearn.base import WrappedMachine
+from mercer.compat.sklearn.kernels import check_named_kernel, kernel_matrix, known_kernel
 from mercer.kernels import Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
@@ -156,6 +155,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
     def _check_parameters(self) -> None:
         if np.ndim(self.alpha) == 0:
             check_real(self, "alpha", least=0)
-        check_kernel(self, _KERNELS)
+        check_named_kernel(self, _KERNELS)
         if not isinstance(self.kernel_params, dict | None):
             refuse(self, "kernel_params", self.kernel_params, "be a dictionary or None")

@@ -13,12 +13,15 @@ import numpy as np
 from sklearn import naive_bayes
 
 from mercer.array_types import Array
-from mercer.certificates import Certificate, certify
-from mercer.compat.sklearn.base.overflow import in_words
-from mercer.compat.sklearn.base.parameters import check_priors
-from mercer.problems.bayes.column_gaussians import ColumnGaussians, MeansAndVariances
-from mercer.problems.bayes.smoothed_shares import LogShares, SmoothedShares
-from mercer.solvers import Solution, Status
+from mercer.compat.sklearn.base import check_priors, in_words
+from mercer.machines.bayes.problem import (
+    ColumnGaussians,
+    LogShares,
+    MeansAndVariances,
+    SmoothedShares,
+)
+from mercer.solvers.base import Solution, Status
+from mercer.solvers.certificate import Certificate, certify
 
 
 class ClosedForm:

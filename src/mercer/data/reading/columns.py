@@ -9,13 +9,11 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.cells import date_of, has_decimal_comma
 from mercer.data.column import Column, Parsed, as_words, entries_of
 from mercer.data.errors import DataError, shorten
-from mercer.data.kinds import Kind
-from mercer.data.reading.options import Options
-from mercer.data.schema import Schema
-from mercer.data.table import Table, refuse_unknown
+from mercer.data.kinds import Kind, date_of, has_decimal_comma
+from mercer.data.reading.source import ReadOptions
+from mercer.data.table import Schema, Table, refuse_unknown
 
 
 def inferred(
@@ -66,7 +64,7 @@ def _placed(
 
 def finished(
     found: Mapping[str, Column],
-    options: Options,
+    options: ReadOptions,
     source: str,
     kind: str,
     *,

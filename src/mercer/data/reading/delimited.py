@@ -10,27 +10,33 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.cells import has_decimal_comma
 from mercer.data.column import Parsed
 from mercer.data.errors import DataError, shorten
-from mercer.data.frames import refuse_twins
-from mercer.data.kinds import Kind
-from mercer.data.reading.chunks import Chunk, LineStream, Records, chunks, first_records, records_of
-from mercer.data.reading.columns import inferred, known, refuse_lacking
-from mercer.data.reading.convert import (
+from mercer.data.kinds import Kind, has_decimal_comma
+from mercer.data.reading.cells import (
     Cells,
     NotANumberError,
+    arrow_columns,
+    is_easy,
     numbers_at_once,
     numbers_from,
+    pyarrow,
+    short_numbers,
     words_from,
 )
-from mercer.data.reading.dialect import SAMPLE, dialect_of
-from mercer.data.reading.options import Options
-from mercer.data.reading.quick.arrow import arrow_columns, is_easy, pyarrow
-from mercer.data.reading.quick.short_numbers import short_numbers
-from mercer.data.reading.source import Bytes, utf8
-from mercer.data.schema import Schema
-from mercer.data.table import Table, refuse_unknown
+from mercer.data.reading.columns import inferred, known, refuse_lacking
+from mercer.data.reading.records import (
+    SAMPLE,
+    Chunk,
+    LineStream,
+    Records,
+    chunks,
+    dialect_of,
+    first_records,
+    records_of,
+)
+from mercer.data.reading.source import Bytes, ReadOptions, utf8
+from mercer.data.table import Schema, Table, refuse_twins, refuse_unknown
 from mercer.resources import require_memory
 
 _GUESS = 1000  # rows of the first piece that say which columns look like numbers
@@ -42,7 +48,7 @@ CHUNK = 4 << 20  # bytes of a piece: enough to keep all threads of pyarrow busy
 class DelimitedFile:
     """A delimited text whose names are known, and whose rows come in pieces."""
 
-    def __init__(self, data: Bytes, options: Options, delimiter: str | None = None) -> None:
+    def __init__(self, data: Bytes, options: ReadOptions, delimiter: str | None = None) -> None:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
         # as far as is known

@@ -6,21 +6,18 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from mercer.data.errors import DataError, shorten
-from mercer.data.limits import Limits
-from mercer.data.reading.chunks import LineStream, lines_of
+from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.reading.columns import entries, finished, inferred, known
-from mercer.data.reading.options import Options
-from mercer.data.reading.source import Bytes, utf8
-from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.reading.records import LineStream, lines_of
+from mercer.data.reading.source import Bytes, ReadOptions, utf8
+from mercer.data.table import Schema, Table
 from mercer.resources import require_memory
 
 _SIZE = 1 << 20  # bytes of lines that are read at a time
 _CELLS = 1 << 22  # cells that are read before memory is thought of
 
 
-def read_json_lines(data: Bytes, options: Options) -> Table:
+def read_json_lines(data: Bytes, options: ReadOptions) -> Table:
     """Read all rows; a key that a row lacks is missing there."""
     options.refuse_text_options("JSON lines")
     values: dict[str, list[Any]] = {}
@@ -62,7 +59,9 @@ def _require_memory(cells: int, source: str) -> None:
     )
 
 
-def json_line_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+def json_line_blocks(
+    data: Bytes, schema: Schema, rows: int, options: ReadOptions
+) -> Iterator[Table]:
     """Read rows as the columns of a schema, block by block; the first one has all its keys."""
     held: list[tuple[int, dict[str, Any]]] = []
     first = True
@@ -94,7 +93,7 @@ def _block(
     return Table(columns, source=source, schema=schema)
 
 
-def _rows(data: Bytes, options: Options) -> Iterator[tuple[int, dict[str, Any]]]:
+def _rows(data: Bytes, options: ReadOptions) -> Iterator[tuple[int, dict[str, Any]]]:
     stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
     while piece := stream.take(_SIZE):
         lines = lines_of(piece, data.name, stream.line)

@@ -11,17 +11,13 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array
-from mercer.data.cells import number_of
 from mercer.data.column import Column
-from mercer.data.errors import DataError, shorten
-from mercer.data.kinds import Kind
-from mercer.data.limits import Limits
-from mercer.data.reading.chunks import LineStream, lines_of
+from mercer.data.errors import DataError, Limits, shorten
+from mercer.data.kinds import Kind, number_of
 from mercer.data.reading.columns import finished, known
-from mercer.data.reading.options import Options
-from mercer.data.reading.source import Bytes, utf8
-from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.reading.records import LineStream, lines_of
+from mercer.data.reading.source import Bytes, ReadOptions, utf8
+from mercer.data.table import Schema, Table
 
 TARGET, GROUP = "target", "qid"
 _SIZE = 1 << 22  # bytes of lines that are read at a time
@@ -53,7 +49,7 @@ class Lines:
     numbers: list[int] = field(default_factory=list)
 
 
-def read_libsvm(data: Bytes, options: Options) -> Table:
+def read_libsvm(data: Bytes, options: ReadOptions) -> Table:
     """Read all rows: a column `target`, one `qid` if there are any, and x1, x2, ...
 
     The number in the name of a column is its index in the file, so that nothing need be guessed
@@ -80,7 +76,7 @@ def read_libsvm(data: Bytes, options: Options) -> Table:
     return finished(columns, options, data.name, "libsvm", csr=csr, names=names)
 
 
-def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: Options) -> Iterator[Table]:
+def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: ReadOptions) -> Iterator[Table]:
     """Read rows as the columns of a schema, block by block; indices it lacks are left out."""
     features = [name for name in schema.names if name not in (TARGET, GROUP)]
     place = {name: k for k, name in enumerate(features)}
@@ -135,7 +131,7 @@ def _groups(groups: list[int | None]) -> Column:
     return Column.of(GROUP, np.array(groups, dtype=float), Kind.IDENTIFIER)
 
 
-def _parts(data: Bytes, options: Options) -> Iterator[Lines]:
+def _parts(data: Bytes, options: ReadOptions) -> Iterator[Lines]:
     """Yield what the file holds, some lines at a time."""
     stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
     rows = 0
@@ -193,7 +189,7 @@ def _regular(lines: list[str], first: int, limits: Limits) -> Lines | None:
     return part if fine and bool(np.isfinite(np.array(part.data)).all()) else None
 
 
-def _add(part: Lines, words: list[str], line: int, options: Options, source: str) -> None:
+def _add(part: Lines, words: list[str], line: int, options: ReadOptions, source: str) -> None:
     """Add one row; an index or a value that is wrong is named with its place."""
     part.labels.append(words[0])
     part.numbers.append(line)

@@ -17,21 +17,18 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array
-from mercer.data.errors import DataError, shorten
-from mercer.data.frames import columns_in
-from mercer.data.limits import Limits
+from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.reading.columns import finished, inferred
-from mercer.data.reading.options import Options
-from mercer.data.reading.source import Bytes
-from mercer.data.table import Table
-from mercer.sparse_format import refuse_broken_sparse
+from mercer.data.reading.source import Bytes, ReadOptions
+from mercer.data.table import Table, columns_in
+from mercer.rows.points import refuse_broken_sparse
 
 _MAGIC = b"\x93NUMPY"
 _SPARSE = {"data", "indices", "indptr", "shape", "format"}  # as scipy.sparse.save_npz writes
 _TITLES = ("feature_names", "columns", "names")  # arrays that name the columns of another
 
 
-def read_npz(data: Bytes, options: Options) -> Table:
+def read_npz(data: Bytes, options: ReadOptions) -> Table:
     """Read the arrays of a file that have one row for each entry of the others.
 
     Two-dimensional arrays give a column for each of theirs, named by an array `feature_names` that
@@ -92,7 +89,7 @@ def _by_column(name: str, array: Array, titles: dict[str, Array], wide: int) -> 
     return {f"{first}{k}": array[:, k] for k in range(width)}
 
 
-def _sparse(arrays: dict[str, Array], source: str, options: Options) -> Table:
+def _sparse(arrays: dict[str, Array], source: str, options: ReadOptions) -> Table:
     try:
         kind = arrays["format"].item()
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)

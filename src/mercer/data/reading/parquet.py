@@ -8,21 +8,17 @@ from functools import partial
 from typing import Any
 
 from mercer.data.column import Column
-from mercer.data.errors import DataError, shorten
-from mercer.data.frames import columns_in
-from mercer.data.limits import Limits
+from mercer.data.errors import DataError, Limits, shorten
+from mercer.data.reading.cells import pyarrow
 from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
-from mercer.data.reading.options import Options
-from mercer.data.reading.quick.arrow import pyarrow
-from mercer.data.reading.source import Bytes
-from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.reading.source import Bytes, ReadOptions
+from mercer.data.table import Schema, Table, columns_in
 
 _HEAD = 10_000  # rows that kinds of columns are inferred from
 _BUFFER = 1 << 20  # bytes of a column that are read at a time: whole row groups may be large
 
 
-def read_parquet(data: Bytes, options: Options) -> Table:
+def read_parquet(data: Bytes, options: ReadOptions) -> Table:
     """Read all rows."""
     options.refuse_text_options("Parquet")
     if pyarrow() is None:
@@ -34,7 +30,7 @@ def read_parquet(data: Bytes, options: Options) -> Table:
 
 
 def parquet_blocks(
-    data: Bytes, schema: Schema, rows: int, options: Options, groups: list[int] | None = None
+    data: Bytes, schema: Schema, rows: int, options: ReadOptions, groups: list[int] | None = None
 ) -> Iterator[Table]:
     """Read rows as the columns of a schema, block by block; of some row groups, or of all."""
     if pyarrow() is None:
@@ -57,15 +53,15 @@ def parquet_groups(data: Bytes) -> list[int]:
     """Return the bytes of each row group; none where pyarrow is missing, which reads them apart."""
     if pyarrow() is None:
         return []
-    shape = _opened(data, Options(limits=Limits(bytes=None, rows=None))).metadata
+    shape = _opened(data, ReadOptions(limits=Limits(bytes=None, rows=None))).metadata
     return [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
 
 
 def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
     """Return the first rows of a file, as pyarrow or polars hold them."""
     if pyarrow() is None:
-        return _by_polars(data.all(), data.name, Options())
-    file = _opened(data, Options(limits=Limits(bytes=None, rows=None)))
+        return _by_polars(data.all(), data.name, ReadOptions())
+    file = _opened(data, ReadOptions(limits=Limits(bytes=None, rows=None)))
     batches = file.iter_batches(batch_size=_HEAD, columns=columns)
     first = _guarded(lambda: next(batches, None), data.name)
     if first is None or not first.num_rows:
@@ -73,7 +69,7 @@ def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
     return first
 
 
-def _opened(data: Bytes, options: Options) -> Any:
+def _opened(data: Bytes, options: ReadOptions) -> Any:
     """Open a file where it lies, so that row groups are read as they are asked for."""
     import pyarrow.parquet as pq  # noqa: PLC0415  optional
 
@@ -104,7 +100,7 @@ def _guarded(work: Any, source: str) -> Any:
         ) from error
 
 
-def _columns(frame: Any, source: str, options: Options) -> dict[str, Column]:
+def _columns(frame: Any, source: str, options: ReadOptions) -> dict[str, Column]:
     found = _guarded(lambda: columns_in(frame, None), source)
     return {
         name: inferred(name, values, options.kinds.get(name, kind), source, decimal="")
@@ -112,7 +108,7 @@ def _columns(frame: Any, source: str, options: Options) -> dict[str, Column]:
     }
 
 
-def _by_polars(content: bytes, source: str, options: Options) -> Table:
+def _by_polars(content: bytes, source: str, options: ReadOptions) -> Table:
     try:
         import polars  # noqa: PLC0415  optional
     except ImportError as missing:

@@ -6,21 +6,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from mercer.data.cells import MISSING
-from mercer.data.kinds import kind_named
-from mercer.data.limits import Limits
+from mercer.data.errors import Limits
+from mercer.data.kinds import MISSING, kind_named
 from mercer.data.reading.arff import arff_blocks, read_arff
 from mercer.data.reading.columns import cut
 from mercer.data.reading.delimited import DelimitedFile
-from mercer.data.reading.formats import format_of
 from mercer.data.reading.json_lines import json_line_blocks, read_json_lines
 from mercer.data.reading.libsvm import libsvm_blocks, read_libsvm
 from mercer.data.reading.npz import read_npz
-from mercer.data.reading.options import Options
 from mercer.data.reading.parquet import parquet_blocks, read_parquet
-from mercer.data.reading.source import opened
-from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.reading.source import ReadOptions, format_of, opened
+from mercer.data.table import Schema, Table
 
 _LIMITS = Limits()
 _NO_LIMITS = Limits(bytes=None, rows=None)  # a block is in memory at a time
@@ -103,7 +99,7 @@ def read(
     town  binary        0         2  Ulm
     """
     asked = {name: kind_named(kind) for name, kind in (kinds or {}).items()}
-    options = Options(
+    options = ReadOptions(
         columns, names, asked, tuple(missing), limits, encoding, delimiter, header, decimal, parser
     )
     with opened(source, limits) as data:
@@ -157,7 +153,7 @@ def read_blocks(
     """
     if not isinstance(rows, int) or rows < 1:
         raise ValueError(f"rows={rows!r} must be a whole number of at least 1")
-    options = Options(
+    options = ReadOptions(
         missing=schema.missing, limits=limits, encoding=encoding, delimiter=delimiter,
         header=header, decimal=schema.decimal, parser=parser,
     )  # fmt: skip

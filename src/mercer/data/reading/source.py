@@ -1,4 +1,4 @@
-"""Where bytes come from: a file, standard input or a stream, compressed or not, within limits."""
+"""Sources of bytes: options of readers, file formats, compression, and limits."""
 
 from __future__ import annotations
 
@@ -8,15 +8,113 @@ import gzip
 import io
 import lzma
 import os
+import re
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from pathlib import Path
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
 from typing import Any
 
-from mercer.data.errors import DataError
-from mercer.data.limits import Limits
+from mercer.data.errors import DataError, Limits
+from mercer.data.kinds import MISSING, Kind
+
+# --- options -------------------------------------------------------------------------------------
+#
+# What the caller says about a file, beside its name.
+
+
+@dataclass(frozen=True, eq=False)
+class ReadOptions:
+    """What the caller says about a file, beside its name; see `read`."""
+
+    columns: Sequence[str] | None = None
+    names: Sequence[str] | None = None
+    kinds: Mapping[str, Kind] = field(default_factory=dict)
+    missing: tuple[str, ...] = MISSING
+    limits: Limits = field(default_factory=Limits)
+    encoding: str | None = None
+    delimiter: str | None = None
+    header: bool | None = None
+    decimal: str = "."
+    parser: str = "auto"
+
+    def refuse_text_options(self, kind: str) -> None:
+        """Raise if an option is given that only delimited texts have."""
+        given = {
+            "names": self.names,
+            "delimiter": self.delimiter,
+            "header": self.header,
+            "decimal": None if self.decimal == "." else self.decimal,
+        }
+        for name, value in given.items():
+            if value is not None:
+                raise ValueError(f"{name}={value!r} is for delimited text; this file is {kind}")
+
+
+# --- formats -------------------------------------------------------------------------------------
+#
+# Which format a file has: by its name, else by how it begins.
+
+FORMATS = ("csv", "tsv", "parquet", "jsonl", "arff", "libsvm", "npz")
+_ENDINGS = {
+    ".csv": "csv",
+    ".tsv": "tsv",
+    ".tab": "tsv",
+    ".parquet": "parquet",
+    ".jsonl": "jsonl",
+    ".ndjson": "jsonl",
+    ".arff": "arff",
+    ".libsvm": "libsvm",
+    ".svmlight": "libsvm",
+    ".svm": "libsvm",
+    ".npz": "npz",
+    ".npy": "npz",
+}
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst")
+_SPARSE_LINE = re.compile(rb"\s*[+-]?[\w.,]+(\s+qid:\d+)?(\s+\d+:[^\s:]+)+\s*(#.*)?")
+_LOOK = 4096  # bytes
+
+
+def format_of(data: Bytes, asked: str | None) -> str:
+    """Return the format: the one asked for, that of the name, or that of the first bytes.
+
+    Parameters
+    ----------
+    data : Bytes
+        The file.
+    asked : str or None
+        What the caller says.
+    """
+    if asked is not None:
+        if asked not in FORMATS:
+            raise ValueError(f"format={asked!r} is none of: {', '.join(FORMATS)}")
+        return asked
+    endings = [ending.lower() for ending in PurePath(data.name).suffixes]
+    while endings and endings[-1] in _COMPRESSED:
+        endings.pop()
+    if endings and endings[-1] in _ENDINGS:
+        return _ENDINGS[endings[-1]]
+    start = data.peek(_LOOK)
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith((b"PK\x03\x04", b"\x93NUMPY")):
+        return "npz"
+    lines = [line for line in start.removeprefix(b"\xef\xbb\xbf").splitlines() if line.strip()]
+    rows = [line for line in lines if not line.lstrip().startswith((b"%", b"#"))]
+    if rows and rows[0].lstrip().startswith(b"{"):
+        return "jsonl"
+    if rows and rows[0].strip().lower().startswith(b"@relation"):
+        return "arff"
+    if rows and _SPARSE_LINE.fullmatch(rows[0]):
+        return "libsvm"
+    return "csv"
+
+
+# --- source --------------------------------------------------------------------------------------
+#
+# Where bytes come from: a file, standard input or a stream, compressed or not, within limits.
 
 PIECE = 1 << 20  # bytes that are decompressed at a time
 MAGIC = {b"\x1f\x8b": "gz", b"BZh": "bz2", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zst"}

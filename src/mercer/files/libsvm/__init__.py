@@ -1,12 +1,8 @@
 """LIBSVM's files: models both ways, rows as text, and a certificate of a model beside its data."""
 
 from mercer.files.libsvm.certificate import LibsvmJudgement, certify_libsvm_model
-from mercer.files.libsvm.errors import LibsvmFormatError
-from mercer.files.libsvm.machines import machine_of
-from mercer.files.libsvm.model import LibsvmModel
-from mercer.files.libsvm.read_model import read_libsvm_model
-from mercer.files.libsvm.write_data import write_libsvm_data
-from mercer.files.libsvm.write_model import write_libsvm_model
+from mercer.files.libsvm.machines import machine_of, write_libsvm_data, write_libsvm_model
+from mercer.files.libsvm.model import LibsvmFormatError, LibsvmModel, read_libsvm_model
 
 __all__ = [
     "LibsvmFormatError",

@@ -1,33 +1,43 @@
-"""From machines of the library to LIBSVM models and back: order of classes, signs, kernels.
-
-In a pair of classes LIBSVM's function is positive for the one that comes first in its labels,
-Mercer's for the one that comes later in `classes_`. For two classes the labels are turned round, so
-that coefficients stay as they are and a value of zero means the same class.
-"""
+"""Convert estimators to and from LIBSVM models, and write model and data files."""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.certificates import BoxQPQuantities, Certificate
-from mercer.compat.sklearn.base.classifier import PairClassifier
-from mercer.compat.sklearn.base.kernels import ShiftedPower
-from mercer.compat.sklearn.base.margin import DropIn
-from mercer.files.libsvm.model import LibsvmModel
-from mercer.gram.source import KernelExpansion
-from mercer.gram.storage.precomputed import MatrixExpansion
+from mercer.compat.sklearn.base import DropIn
+from mercer.compat.sklearn.kernels import ShiftedPower
+from mercer.compat.sklearn.svm.svc import PairClassifier
+from mercer.files.container import write_file
+from mercer.files.libsvm.model import PARAMETERS, LibsvmModel
+from mercer.gram.evaluated import KernelExpansion
+from mercer.gram.precomputed import MatrixExpansion
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial, Precomputed, Sigmoid
 from mercer.kernels.algebra import Product
-from mercer.machines import SVC, SVR, OneClassSVM
-from mercer.machines.margin.multiclass import ByClass, scheme_of
-from mercer.points import is_objects, take
-from mercer.problems import Dual, Duals
-from mercer.solvers import Solution, Status
+from mercer.machines.svm.certificate import BoxQPQuantities
+from mercer.machines.svm.multiclass import ByClass, scheme_of
+from mercer.machines.svm.novelty import OneClassSVM
+from mercer.machines.svm.problem import Dual, Duals
+from mercer.machines.svm.svc import SVC
+from mercer.machines.svm.svr import SVR
+from mercer.rows.points import as_points, is_objects, is_sparse, row_count, take, to_dense
+from mercer.solvers.base import Solution, Status
+from mercer.solvers.certificate import Certificate
+
+# --- machines ------------------------------------------------------------------------------------
+#
+# From machines of the library to LIBSVM models and back: order of classes, signs, kernels.
+#
+# In a pair of classes LIBSVM's function is positive for the one that comes first in its labels,
+# Mercer's for the one that comes later in `classes_`. For two classes the labels are turned
+# round, so that coefficients stay as they are and a value of zero means the same class.
 
 _NOT_JUDGED = (
     "read from a LIBSVM model file, which holds no training data to judge by; "
@@ -345,3 +355,201 @@ def _kept(machine: Any, model: LibsvmModel, order: Array) -> Any:
     machine.support_ = model.support_vectors[order] - 1 if given else np.arange(len(order))
     machine.support_vectors_ = np.empty((0, 0)) if given else take(model.support_vectors, order)
     return machine
+
+
+# --- write model ---------------------------------------------------------------------------------
+#
+# Write LIBSVM model files: every number in 17 digits, so that it is read as it was.
+
+_LINES_AT_ONCE = 4096
+_LOOKED_AT = 100  # support vectors at which both functions are evaluated
+_ROUNDING = 1e-8  # of the largest value: half of the digits
+
+
+def write_libsvm_model(
+    machine: Any, path: str | os.PathLike[str], *, without_probabilities: bool = False
+) -> None:
+    r"""Write a fitted machine as a model file that LIBSVM's `svm-predict` reads.
+
+    LIBSVM itself writes support vectors in 8 digits; here they have 17, which it reads as well.
+
+    Parameters
+    ----------
+    machine : SVC, SVR, OneClassSVM, the drop-ins of those, or LibsvmModel
+        With a linear, Gaussian, polynomial, sigmoid or precomputed kernel. Labels must be whole
+        numbers, and more than two classes taken two by two.
+    path : str or path
+        Where to write; the file takes its name when it is whole. LIBSVM adds up products of rows
+        where a linear machine has weights: columns so far from zero that these sums cancel are
+        refused.
+    without_probabilities : bool, default=False
+        Whether to leave probabilities out. Those of `SVC` are not Platt's, so that LIBSVM's format
+        has no place for them: a machine that has them is refused otherwise.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mercer import SVC
+    >>> name = Path(tempfile.mkdtemp()) / "two.model"
+    >>> write_libsvm_model(SVC("linear").fit([[-1.0], [1.0]], [0, 1]), name)
+    >>> print(name.read_text().replace(" \n", "\n"), end="")
+    svm_type c_svc
+    kernel_type linear
+    nr_class 2
+    total_sv 2
+    rho 0
+    label 1 0
+    nr_sv 1 1
+    SV
+    0.5 1:1
+    -0.5 1:-1
+    """
+    model = model_of(machine, without_probabilities=without_probabilities)
+    _refuse_cancelling(machine.machine_ if isinstance(machine, DropIn) else machine, model)
+    write_file(path, _parts(model))
+
+
+def _refuse_cancelling(machine: Any, model: LibsvmModel) -> None:
+    """Refuse a linear machine whose weights know more than coefficients times products of rows."""
+    if isinstance(machine, LibsvmModel) or not isinstance(machine.kernel_, Linear):
+        return
+    n = row_count(machine.support_vectors_)
+    some = take(machine.support_vectors_, np.arange(0, n, max(1, n // _LOOKED_AT)))
+    values = machine._expansion(some)
+    written = machine_of(model, without_probabilities=True)._expansion(some)
+    apart = float(np.abs(written - values).max(initial=0.0))
+    if not apart <= max(machine.tol, _ROUNDING * float(np.abs(values).max(initial=0.0))):
+        raise ValueError(
+            f"{type(machine).__name__}: columns are so far from zero that LIBSVM, which adds up "
+            f"products of rows, would give values that are off by {apart:.1g}; take their means "
+            "off before the fit"
+        )
+
+
+def _parts(model: LibsvmModel) -> Iterator[bytes]:
+    yield "".join(f"{line}\n" for line in _header(model)).encode("ascii")
+    for first in range(0, len(model.dual_coef), _LINES_AT_ONCE):
+        rows = range(first, min(first + _LINES_AT_ONCE, len(model.dual_coef)))
+        yield "".join(_line(model, i) for i in rows).encode("ascii")
+
+
+def _header(model: LibsvmModel) -> list[str]:
+    lines = [f"svm_type {model.svm_type}", f"kernel_type {model.kernel_type}"]
+    for name in PARAMETERS[model.kernel_type]:
+        lines.append(f"{name} {getattr(model, name):.17g}")
+    k = 2 if model.labels is None else len(model.labels)
+    lines += [f"nr_class {k}", f"total_sv {len(model.dual_coef)}"]
+    lists = {
+        "rho": model.rho,
+        "label": model.labels,
+        "probA": model.prob_a,
+        "probB": model.prob_b,
+        "prob_density_marks": model.density_marks,
+        "nr_sv": model.counts,
+    }
+    for key, values in lists.items():
+        if values is not None:
+            lines.append(" ".join([key, *(f"{value:.17g}" for value in values.tolist())]))
+    return [*lines, "SV"]
+
+
+def _line(model: LibsvmModel, i: int) -> str:
+    """Write a support vector; LIBSVM ends every entry with a blank."""
+    coef = "".join(f"{value:.17g} " for value in model.dual_coef[i].tolist())
+    if model.kernel_type == "precomputed":
+        return f"{coef}0:{int(model.support_vectors[i])} \n"
+    return f"{coef}{entries_of(model.support_vectors, i)}\n"
+
+
+def entries_of(X: Any, i: int) -> str:
+    """Write the entries of a row that are not zero as column:value, columns counted from 1."""
+    if is_sparse(X):
+        part = slice(int(X.indptr[i]), int(X.indptr[i + 1]))
+        columns, values = X.indices[part], X.data[part]
+        order = np.argsort(columns, kind="stable")
+        columns, values = columns[order], values[order]
+        kept = values != 0
+        columns, values = columns[kept], values[kept]
+    else:
+        columns = np.flatnonzero(X[i])
+        values = X[i][columns]
+    pairs = zip((columns + 1).tolist(), values.tolist(), strict=True)
+    return "".join(f"{column}:{value:.17g} " for column, value in pairs)
+
+
+# --- write data ----------------------------------------------------------------------------------
+#
+# Write rows and targets in LIBSVM's text format.
+
+
+def write_libsvm_data(
+    X: Any, y: npt.ArrayLike | None, path: str | os.PathLike[str], *, precomputed: bool = False
+) -> None:
+    r"""Write rows and targets as LIBSVM's text: `target column:value column:value ...`.
+
+    Zeros are left out, columns are counted from 1, and numbers have 17 digits: reading gives the
+    same numbers back.
+
+    Parameters
+    ----------
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Rows, or a kernel matrix.
+    y : array-like of shape (n_samples,) or None
+        Numbers; None writes 0 for every row, as LIBSVM has it for rows without targets.
+    path : str or path
+        Where to write; the file takes its name when it is whole.
+    precomputed : bool, default=False
+        Whether X is a kernel matrix: of training rows against training rows, or of new rows against
+        training rows. Then lines begin with the row's number, `0:i`, and no zero is left out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> name = Path(tempfile.mkdtemp()) / "rows.txt"
+    >>> write_libsvm_data([[1.0, 0.0, 2.5], [0.0, 0.1, 0.0]], [1, -1], name)
+    >>> print(name.read_text().replace(" \n", "\n"), end="")
+    1 1:1 3:2.5
+    -1 2:0.10000000000000001
+    """
+    points = as_points(X)
+    if is_objects(points):
+        raise ValueError("write_libsvm_data: X holds strings or lists; LIBSVM's rows are numbers")
+    n = points.shape[0]
+    targets = _targets(y, n)
+    entries = points.data if is_sparse(points) else points
+    if not np.isfinite(entries).all():
+        raise ValueError("write_libsvm_data: X holds NaN or infinity, which LIBSVM does not read")
+    if precomputed:
+        points = to_dense(points)
+    write = _matrix_row if precomputed else entries_of
+    blocks = (range(n)[first : first + _LINES_AT_ONCE] for first in range(0, n, _LINES_AT_ONCE))
+    lines = (
+        "".join(f"{targets[i]:.17g} {write(points, i)}\n" for i in rows).encode("ascii")
+        for rows in blocks
+    )
+    write_file(path, lines)
+
+
+def _matrix_row(K: Array, i: int) -> str:
+    values = enumerate(K[i].tolist(), 1)
+    return "".join([f"0:{i + 1} ", *(f"{column}:{value:.17g} " for column, value in values)])
+
+
+def _targets(y: npt.ArrayLike | None, n: int) -> list[float]:
+    if y is None:
+        return [0.0] * n
+    given = np.asarray(y)
+    if given.shape != (n,):
+        raise ValueError(f"write_libsvm_data: y has shape {given.shape}, X has {n} rows")
+    try:
+        numbers = given.astype(np.float64)
+    except (TypeError, ValueError):
+        numbers = np.full(n, np.nan)
+    if given.dtype.kind in "US" or not np.isfinite(numbers).all():
+        raise ValueError(
+            "write_libsvm_data: y must be finite numbers, as LIBSVM's targets are; number the "
+            "labels first, e.g. with numpy.unique(y, return_inverse=True)"
+        )
+    return [float(number) for number in numbers]

@@ -1,29 +1,457 @@
-"""From a fitted machine to an ONNX file that says the same."""
+"""Function `to_onnx`: tables as inputs, and comparison with onnxruntime on sample rows."""
 
 from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
 from mercer.data import Table, TablePreparation
-from mercer.files.atomic import write_file
+from mercer.data.preparation import kinds_in
+from mercer.expression import Statistic, bind_columns, walk
+from mercer.files.container import write_file
 from mercer.files.libsvm.machines import machine_of
 from mercer.files.libsvm.model import LibsvmModel
 from mercer.files.onnx import machines
-from mercer.files.onnx.errors import OnnxExportError
-from mercer.files.onnx.graph import INPUT, IR_VERSION, ML_OPSET, OPSET, Graph
-from mercer.files.onnx.machines.linear_steps import last_of, table_answers
-from mercer.files.onnx.outputs import Output, exported, transformed
-from mercer.files.onnx.parity import Parity, compare
-from mercer.files.onnx.sample import sample_rows
-from mercer.files.onnx.tables import feeds_of, prepared, refuse_columns, table_sample
+from mercer.files.onnx.graph import (
+    INPUT,
+    IR_VERSION,
+    LABELS,
+    ML_OPSET,
+    OPSET,
+    Graph,
+    OnnxExportError,
+    Output,
+    exported,
+    require_runtime,
+    transformed,
+)
+from mercer.files.onnx.kernels import points_of, size_of_sums
+from mercer.files.onnx.machines import last_of, table_answers, through
 from mercer.fitting import TableModel
+from mercer.gram import Source
+from mercer.gram.evaluated import KernelExpansion
+from mercer.kernels import Kernel, Precomputed
+from mercer.machines.bayes.naive_bayes import NaiveBayes
+from mercer.machines.clustering.kmeans import KMeans
+from mercer.machines.decomposition.components import PointSubspace
+from mercer.machines.decomposition.whiten import LogShift
+from mercer.machines.svm.novelty import EnclosingBall
+from mercer.rows.points import is_objects, to_dense
+
+# --- tables --------------------------------------------------------------------------------------
+#
+# Tables as inputs of a graph: one input for each column, prepared as `TablePreparation` does.
+#
+# Numbers are doubles, NaN where missing; categories are texts, the empty text where missing. Both
+# have the shape (n, 1) and the name of the column.
+
+_TABLES_ROWS = 200  # of a sample
+_STRANGE = "a level that is none of those of the training rows"
+
+
+def prepared(preparation: TablePreparation, graph: Graph) -> str:
+    """Add one input for each column to a graph, and return the rows of numbers: (n, d)."""
+    plan = preparation.plan_
+    gaps, parts = set(plan["gaps"]), []
+    absent = []
+    for k, name in enumerate(plan["numbers"]):
+        column = graph.input(name, graph.onnx.TensorProto.DOUBLE)
+        missing = graph.op("IsNaN", column)
+        parts.append(graph.where(missing, graph.number(preparation.medians_[k]), column))
+        if name in gaps:
+            absent.append(graph.op("Cast", missing, to=graph.onnx.TensorProto.DOUBLE))
+    if parts:
+        away = graph.sub(_beside(graph, parts), graph.constant(preparation.means_))
+        parts = [graph.divided(away, preparation.scales_)]
+    parts += absent
+    for name, levels in plan["levels"].items():
+        column = graph.input(name, graph.onnx.TensorProto.STRING)
+        parts.append(_one_hot(graph, column, levels, name in gaps))
+    return _beside(graph, parts)
+
+
+def refuse_columns(preparation: TablePreparation) -> None:
+    """Refuse columns that are neither numbers nor categories, by name."""
+    plan = preparation.plan_
+    for key, what in (("words", "text"), ("dates", "date"), ("sparse", "sparse")):
+        if plan[key]:
+            raise OnnxExportError(
+                f"TablePreparation: the {what} column {next(iter(plan[key]))!r} is not exported to "
+                "ONNX; numbers and categories are. Leave it out, or make numbers of it first"
+            )
+    for name, levels in plan["levels"].items():
+        if "" in levels:
+            raise OnnxExportError(
+                f"TablePreparation: the empty text is a level of {name!r}; in the graph it stands "
+                "for a missing entry"
+            )
+
+
+def _one_hot(graph: Graph, column: str, levels: list[str], gaps: bool) -> str:
+    """Return a column of 0 and 1 for each level, and for the empty text where gaps were known."""
+    words = [*levels, ""] if gaps else levels
+    codes = graph.op(
+        "LabelEncoder",
+        column,
+        domain="ai.onnx.ml",
+        keys_strings=list(words),
+        values_int64s=list(range(len(words))),
+        default_int64=-1,
+    )
+    same = graph.op("Equal", codes, graph.constant(np.arange(len(words))[None]))
+    return graph.op("Cast", same, to=graph.onnx.TensorProto.DOUBLE)
+
+
+def _beside(graph: Graph, parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else graph.op("Concat", *parts, axis=1)
+
+
+def table_sample(preparation: TablePreparation) -> Table:
+    """Return rows like those of the training table, with gaps and levels that it did not have."""
+    rng, plan = np.random.default_rng(0), preparation.plan_
+    columns: dict[str, Any] = {}
+    for k, name in enumerate(plan["numbers"]):
+        values = preparation.means_[k] + preparation.scales_[k] * rng.normal(size=_TABLES_ROWS)
+        columns[name] = np.where(rng.random(_TABLES_ROWS) < 0.1, np.nan, values)
+    for name, levels in plan["levels"].items():
+        words = np.array([*levels, _STRANGE, None], dtype=object)
+        columns[name] = words[rng.integers(len(words), size=_TABLES_ROWS)]
+    return Table.of(columns, kinds=kinds_in(plan))
+
+
+def feeds_of(preparation: TablePreparation, table: Table) -> dict[str, Array]:
+    """Return the inputs of a graph for the rows of a table."""
+    plan = preparation.plan_
+    table = table[list(kinds_in(plan))].with_kinds(kinds_in(plan))
+    feeds = {name: np.asarray(table[name], dtype=np.float64)[:, None] for name in plan["numbers"]}
+    for name in plan["levels"]:
+        words = ["" if word is None else word for word in table[name].tolist()]
+        feeds[name] = np.array(words, dtype=object)[:, None]
+    return feeds
+
+
+# --- sample --------------------------------------------------------------------------------------
+#
+# Rows on which a graph is compared with its machine: like training rows, and near the border.
+
+_SAMPLE_ROWS = 96  # that the machine holds, and as many again of other kinds
+_BISECTIONS = 30  # of a segment between two labels: 10^-9 of its length is left
+_NEAR = 1e-3  # of the spread of the rows
+
+
+def sample_rows(machine: Any, width: int) -> Array:
+    """Return rows to compare at: (n, width).
+
+    Rows that the machine holds (support vectors, means), the same moved a little and moved a lot,
+    and for machines that give labels points where these change.
+
+    Parameters
+    ----------
+    machine : fitted machine or pipeline
+        The machine.
+    width : int
+        The number of columns of the rows it takes.
+    """
+    rng = np.random.default_rng(0)
+    last, steps = last_of(machine)
+    if isinstance(last, NaiveBayes) and not steps:
+        return _bayes_rows(last, width, rng)
+    first = steps[0] if steps else last
+    held = _held(first, width, rng)
+    spread = held.std(axis=0) + 1e-300
+    near = held + _NEAR * spread * rng.normal(size=held.shape)
+    far = held[rng.permutation(len(held))] + spread * rng.normal(size=held.shape)
+    rows = np.concatenate([held, near, far])
+    if _is_nonnegative(last):
+        rows = np.abs(rows)
+    if isinstance(first, LogShift):  # no logarithm below
+        rows = np.abs(rows) - first.shift_ + 1e-3
+    return np.concatenate([rows, border_rows(machine, rows, rng)])
+
+
+def border_rows(
+    machine: Any, rows: Array, rng: np.random.Generator, count: int = _SAMPLE_ROWS
+) -> Array:
+    """Return points between rows of different labels, next to where the label changes.
+
+    Parameters
+    ----------
+    machine : fitted machine or pipeline
+        With labels; others have no such points.
+    rows : (n, d) array
+        Where to look.
+    rng : Generator
+        Source of random numbers.
+    count : int
+        How many pairs of rows are tried.
+    """
+    if not _gives_labels(machine):
+        return rows[:0]
+    a = rows[rng.integers(len(rows), size=count)]
+    b = rows[rng.integers(len(rows), size=count)]
+    label = np.asarray(machine.predict(a))
+    different = np.asarray(machine.predict(b)) != label
+    a, b, label = a[different], b[different], label[different]
+    low, high = np.zeros(len(a)), np.ones(len(a))
+    for _ in range(_BISECTIONS):
+        if not len(a):
+            break
+        middle = (low + high) / 2
+        same = np.asarray(machine.predict(a + middle[:, None] * (b - a))) == label
+        low, high = np.where(same, middle, low), np.where(same, high, middle)
+    ends = [a + t[:, None] * (b - a) for t in (low, high)]
+    return np.concatenate(ends) if len(a) else rows[:0]
+
+
+def _gives_labels(machine: Any) -> bool:
+    last, _ = last_of(machine)
+    kinds = getattr(last, "_estimator_type", None) or last.__sklearn_tags__().estimator_type
+    return hasattr(machine, "predict") and kinds in ("classifier", "clusterer", "outlier_detector")
+
+
+def _held(machine: Any, width: int, rng: np.random.Generator) -> Array:
+    """Return rows that a machine or step holds; drawn ones where it holds none."""
+    if isinstance(machine, StandardScaler):
+        scale = machine.scale_ if machine.scale_ is not None else 1.0
+        mean = machine.mean_ if machine.mean_ is not None else 0.0
+        return np.asarray(mean + scale * rng.normal(size=(_SAMPLE_ROWS, width)))
+    if isinstance(machine, MinMaxScaler):
+        share = rng.random((_SAMPLE_ROWS, width))
+        return np.asarray(machine.data_min_ + share * (machine.data_max_ - machine.data_min_))
+    inner = getattr(machine, "machine_", machine)
+    if isinstance(getattr(inner, "kernel_", None), Precomputed):
+        return rng.random((_SAMPLE_ROWS, width))
+    points = _points(inner)
+    if points is None or is_objects(points) or points.shape[1] != width:
+        return rng.normal(size=(_SAMPLE_ROWS, width))
+    kept = rng.permutation(points.shape[0])[:_SAMPLE_ROWS]
+    rows = to_dense(points[kept])
+    if len(rows) < _SAMPLE_ROWS // 4:  # a few means say where, and not how far apart rows are
+        scale = rows.std(axis=0) + (1.0 if len(rows) < 2 else 0.0)
+        more = rows[rng.integers(len(rows), size=_SAMPLE_ROWS)] + scale * rng.normal(
+            size=(_SAMPLE_ROWS, width)
+        )
+        rows = np.concatenate([rows, more])
+    return rows
+
+
+def _bayes_rows(machine: NaiveBayes, width: int, rng: np.random.Generator) -> Array:
+    """Draw columns of the kinds that naive Bayes knows, some entries missing."""
+    layout, model = machine._layout, machine.solution_.value
+    count = 4 * _SAMPLE_ROWS
+    rows = rng.poisson(2.0, size=(count, width)).astype(np.float64)
+    rows[:, layout.binary] = rng.random((count, len(layout.binary))) < 0.5
+    of = rng.integers(len(model.prior), size=count)
+    bells = rng.normal(size=(count, len(layout.gaussian)))
+    if len(layout.gaussian):
+        rows[:, layout.gaussian] = model.mean[of] + bells * np.sqrt(model.variance[of])
+    gaps = rng.random(rows.shape) < 0.02
+    gaps[:, layout.count] = False
+    rows[gaps] = np.nan
+    return rows
+
+
+def _points(machine: Any) -> Any:
+    view = getattr(machine, "_x", None)
+    expansion = getattr(machine, "_expansion", getattr(view, "expansion", None))
+    found = points_of(expansion)
+    if found is not None:
+        return found
+    space = machine.__dict__.get("_subspace")
+    if isinstance(space, PointSubspace):
+        return space.source.X
+    for name in ("support_vectors_", "cluster_centers_", "means_"):
+        value = getattr(machine, name, None)
+        if value is not None and value.ndim == 2 and value.shape[0]:
+            return value
+    mean = getattr(machine, "mean_", None) if not hasattr(machine, "kernel_") else None
+    return None if mean is None else np.asarray(mean)[None]
+
+
+def _is_nonnegative(machine: Any) -> bool:
+    """Return whether the kernel takes histograms and counts only."""
+    kernel = getattr(getattr(machine, "machine_", machine), "kernel_", None)
+    if kernel is None or isinstance(kernel, Precomputed):
+        return False
+    nodes = walk(kernel.expression())
+    return any(isinstance(node, Statistic) and node.needs_nonnegative for node in nodes)
+
+
+# --- parity --------------------------------------------------------------------------------------
+#
+# Does a graph say what its machine says? Compared in onnxruntime, before it is handed out.
+
+Feeds = dict[str, Array]
+
+PARITY = 1e-12  # of the largest value
+_ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the sums that values are
+_CLEAR = 1e-9  # of the largest value: nearer to a border, rounding may decide for either side
+
+
+@dataclass(frozen=True)
+class Parity:
+    """How far a graph is from its machine.
+
+    Attributes
+    ----------
+    errors : dict of str to float
+        The largest difference of each answer over the largest value; of labels, the share of rows
+        off the border on which they differ.
+    allowed : dict of str to float
+        What each may be.
+    rows : int
+        How many rows were compared.
+    """
+
+    errors: dict[str, float]
+    allowed: dict[str, float]
+    rows: int
+
+    @property
+    def ok(self) -> bool:
+        """Whether no answer differs by more than it may."""
+        return all(error <= self.allowed[name] for name, error in self.errors.items())
+
+    def __str__(self) -> str:
+        return ", ".join(
+            f"{name} {error:.1e} (at most {self.allowed[name]:.1e})"
+            for name, error in self.errors.items()
+        )
+
+
+def run(model: bytes, feeds: dict[str, Array]) -> dict[str, Array]:
+    """Return the answers of a graph, by name, to inputs by name."""
+    runtime = require_runtime()
+    options = runtime.SessionOptions()
+    options.log_severity_level = 3  # errors alone
+    session = runtime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Feeds) -> Parity:
+    """Compare all answers at rows X.
+
+    Parameters
+    ----------
+    machine : fitted machine or pipeline
+        The machine.
+    model : bytes
+        The serialised graph.
+    outputs : list of Output
+        Its answers.
+    X : (n, d) array or Table
+        Where to compare.
+    feeds : dict of str to array
+        The same as inputs of the graph.
+    """
+    found = run(model, feeds)
+    rounding = _ROUNDING * _sums(machine, X)
+    clear = _clear(machine, X, rounding)
+    errors, allowed = {}, {}
+    logarithms = 0.0  # of the probabilities: what those are off by, these are off by in turn
+    for output in outputs:
+        expected, answer = output.expected(machine, X), found[output.name]
+        if expected.shape != answer.shape:
+            errors[output.name], allowed[output.name] = np.inf, 0.0
+        elif output.name != LABELS:
+            scale = float(np.abs(expected).max(initial=0.0)) or 1.0
+            gap = np.abs(np.asarray(answer, dtype=np.float64) - expected)[clear]
+            errors[output.name] = float(gap.max(initial=0.0)) / scale
+            allowed[output.name] = max(PARITY, rounding / scale)
+            if output.name in ("decision", "log_density"):
+                logarithms = scale
+        else:
+            errors[output.name] = float((answer != expected)[clear].mean()) if clear.any() else 0.0
+            allowed[output.name] = 0.0
+    if "probabilities" in allowed:
+        allowed["probabilities"] = max(allowed["probabilities"], _ROUNDING * logarithms)
+    return Parity(errors, allowed, len(X))
+
+
+def _clear(machine: Any, X: Any, rounding: float) -> Array:
+    """Return which rows are off every border at which an answer jumps."""
+    last, steps = last_of(machine)
+    values = border_values(last, through(steps, X))
+    if isinstance(machine, TableModel) and machine.threshold is not None:
+        values = np.asarray(machine.decision_function(X) - machine.threshold)[:, None]
+    if values is None:
+        return np.ones(len(X), dtype=bool)
+    scale = float(np.abs(values).max(initial=0.0)) or 1.0
+    return np.asarray(np.abs(values).min(axis=1) > max(_CLEAR * scale, rounding))
+
+
+def border_values(machine: Any, X: Array) -> Array | None:
+    """Return values, (n, m), that are zero where a label or a vote changes; None if there are none.
+
+    Parameters
+    ----------
+    machine : fitted machine
+        Not a pipeline.
+    X : (n, d) array
+        Rows.
+    """
+    inner = getattr(machine, "machine_", machine)
+    if hasattr(inner, "_scheme"):
+        values = np.asarray(inner._values(X))
+        if inner.probability:  # handed out in the order of the decisions
+            gaps = np.diff(np.sort(inner._scheme.decide(values), axis=1))
+            return np.column_stack([values, gaps])
+        return values if inner.multiclass == "ovo" or len(inner.classes_) == 2 else _lead(values)
+    if hasattr(machine, "decision_function"):
+        decision = np.asarray(machine.decision_function(X))
+        return decision[:, None] if decision.ndim == 1 else _lead(decision)
+    if hasattr(machine, "cluster_sizes_"):
+        return _lead(np.asarray(machine._values(X)))
+    if hasattr(machine, "predict_proba"):
+        return _lead(np.asarray(machine.predict_proba(X)))
+    return None
+
+
+def _lead(scores: Array) -> Array:
+    """Return how far the best is ahead of the second."""
+    if scores.shape[1] < 2:
+        return np.ones((len(scores), 1))
+    top = np.sort(scores, axis=1)
+    return np.asarray(top[:, -1:] - top[:, -2:-1])
+
+
+def _sums(machine: Any, X: Any) -> float:
+    last, steps = last_of(machine)
+    inner = getattr(last, "machine_", last)
+    expansion, points = getattr(inner, "_expansion", None), through(steps, X)
+    space = inner.__dict__.get("_subspace")
+    if isinstance(space, PointSubspace):
+        coef = space.coef * inner._stretch()
+        expansion = KernelExpansion(space.source.expression, space.source.X, coef, coef[0])
+    if expansion is None:
+        return 0.0
+    sums = size_of_sums(expansion, points)
+    if isinstance(inner, EnclosingBall):  # k(x, x) - 2 f(x) + |c|^2
+        own = _largest_diagonal(inner.kernel_, inner._column_names(), points)
+        return 2.0 * sums + abs(inner._centre) + own
+    if isinstance(inner, KMeans) and inner._own is not None:  # k(x, x) - 2 f(x)
+        return 2.0 * sums + float(np.abs(inner._own(points)).max(initial=0.0))
+    return sums
+
+
+def _largest_diagonal(kernel: Kernel, names: list[str] | None, points: Any) -> float:
+    """Return the largest k(x, x)."""
+    values = Source(bind_columns(kernel.expression(), names), points).diag()
+    return float(np.abs(values).max(initial=0.0))
+
+
+# --- export --------------------------------------------------------------------------------------
+#
+# From a fitted machine to an ONNX file that says the same.
 
 _ = machines  # imported for the rules it registers
 _LARGEST = 2**31 - 1  # bytes of a protobuf message: the whole file, since nothing lies beside it

@@ -1,27 +1,31 @@
 """Bayes' rule from tables, Gaussians and words; nearest means and neighbours; rectangles."""
 
-from mercer.files.schema.machine import FITTED, JUDGED, machine
-from mercer.files.schema.record import Fields, record
-from mercer.machines import (
-    AxisAlignedRectangle,
-    BagOfWords,
-    BayesDecision,
-    GaussianClassifier,
-    JointTable,
-    NaiveBayes,
-    NearestMean,
-    NearestNeighbors,
-)
+from mercer.files.schema.records import FITTED, JUDGED, Fields, machine, record
 from mercer.machines.base.targets import DistinctRows
-from mercer.machines.bayes.class_counts import ClassCounts, Layout
-from mercer.machines.bayes.lazy_solution import LazySolution
-from mercer.machines.bayes.values import Values
-from mercer.machines.classification.nearest import MatrixSearch, RowSearch
-from mercer.machines.classification.similar import MatrixSimilarity, RowSimilarity
-from mercer.problems.bayes.class_means import Means
-from mercer.problems.bayes.class_tables import ClassModel, ClassTables, ColumnMoments
-from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
-from mercer.problems.bayes.nearest import Neighbourhoods
+from mercer.machines.bayes.bag_of_words import BagOfWords
+from mercer.machines.bayes.columns import Values
+from mercer.machines.bayes.counts import ClassCounts, Layout, LazySolution
+from mercer.machines.bayes.decision import BayesDecision, JointTable
+from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
+from mercer.machines.bayes.naive_bayes import NaiveBayes
+from mercer.machines.bayes.problem import (
+    ClassModel,
+    ClassTables,
+    ColumnMoments,
+    GaussianClasses,
+    Scatter,
+    Spread,
+)
+from mercer.machines.neighbors.nearest_mean import NearestMean
+from mercer.machines.neighbors.nearest_neighbors import NearestNeighbors
+from mercer.machines.neighbors.problem import Means, Neighbourhoods
+from mercer.machines.neighbors.search import (
+    MatrixSearch,
+    MatrixSimilarity,
+    RowSearch,
+    RowSimilarity,
+)
+from mercer.machines.rectangle import AxisAlignedRectangle
 
 
 def _lazy(value: LazySolution) -> Fields:

@@ -2,29 +2,25 @@
 
 from dataclasses import fields
 
-from mercer.certificates.blocks.cut import CutQuantities
-from mercer.files.schema.machine import FITTED, machine
-from mercer.files.schema.record import record
-from mercer.machines import (
-    HarmonicRegressor,
-    KMeans,
-    LabelPropagation,
-    LabelSpreading,
-    LaplacianRidge,
-    LaplacianSVC,
-    SpectralClustering,
-)
-from mercer.machines.clustering.grouping import ByCentre, BySign
-from mercer.machines.clustering.means import FeatureLengths, KernelDiagonal
-from mercer.machines.clustering.normalization import (
+from mercer.files.schema.records import FITTED, machine, record
+from mercer.machines.clustering.graph_cut_relaxation import (
     DoublyStochastic,
     NormalizedCut,
     Plain,
     RatioCut,
+    StochasticQuantities,
 )
-from mercer.machines.clustering.relaxation import StochasticQuantities
-from mercer.problems import Clusters, GraphValues
-from mercer.problems.clustering.cuts import CutValues
+from mercer.machines.clustering.kmeans import FeatureLengths, KernelDiagonal, KMeans
+from mercer.machines.clustering.problem import Clusters, CutValues
+from mercer.machines.clustering.spectral import ByCentre, BySign, SpectralClustering
+from mercer.machines.clustering.spectral_blocks import CutQuantities
+from mercer.machines.semi_supervised.label_propagation import (
+    HarmonicRegressor,
+    LabelPropagation,
+    LabelSpreading,
+)
+from mercer.machines.semi_supervised.manifold import LaplacianRidge, LaplacianSVC
+from mercer.machines.semi_supervised.problem import GraphValues
 
 record(Clusters, "labels: i8[n]\ntraces: F[_,_]", group="answer")
 record(

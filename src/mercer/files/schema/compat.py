@@ -7,12 +7,11 @@ from typing import Any
 from sklearn.neighbors import BallTree, KDTree
 
 from mercer.compat import sklearn as compat
-from mercer.compat.sklearn.base.inputs import Rows
-from mercer.compat.sklearn.kmeans import InnerKMeans
-from mercer.compat.sklearn.logistic import InnerLogisticRegression
+from mercer.compat.sklearn.base import Rows
+from mercer.compat.sklearn.cluster import InnerKMeans
+from mercer.compat.sklearn.linear_model import InnerLogisticRegression
 from mercer.files.schema.clustering import MEANS
-from mercer.files.schema.machine import FITTED, machine
-from mercer.files.schema.record import Fields, record
+from mercer.files.schema.records import FITTED, Fields, machine, record
 from mercer.files.schema.regression import LOGISTIC
 
 record(Rows, "matrix: bool")

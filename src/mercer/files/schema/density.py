@@ -1,19 +1,26 @@
 """Mixtures, and the distribution of largest entropy."""
 
-from mercer.files.schema.machine import JUDGED, machine
-from mercer.files.schema.record import record
-from mercer.machines import (
-    BernoulliMixture,
-    GaussianMixture,
-    MaximumEntropy,
-    MultinomialMixture,
+from mercer.files.schema.records import JUDGED, machine, record
+from mercer.machines.entropy.maximum_entropy import MaximumEntropy
+from mercer.machines.entropy.problem import GibbsAnswer
+from mercer.machines.mixture.discrete_em_steps import (
+    BernoulliMix,
+    MultinomialMix,
+    TableParts,
+    TiedBernoulliMix,
+    TopicMix,
+    TopicParts,
 )
-from mercer.problems.entropy import GibbsAnswer
-from mercer.problems.mixture.covariance import Diagonal, Full, Shared, Spherical
-from mercer.problems.mixture.gaussian_mixture import GaussianMix, GaussianParts
-from mercer.problems.mixture.table_mixture import BernoulliMix, MultinomialMix, TableParts
-from mercer.problems.mixture.tied_coins import TiedBernoulliMix
-from mercer.problems.mixture.topics import TopicMix, TopicParts
+from mercer.machines.mixture.discrete_mixtures import BernoulliMixture, MultinomialMixture
+from mercer.machines.mixture.gaussian_em_steps import (
+    Diagonal,
+    Full,
+    GaussianMix,
+    GaussianParts,
+    Shared,
+    Spherical,
+)
+from mercer.machines.mixture.gaussian_mixture import GaussianMixture
 
 for _kind in (Full, Shared, Diagonal, Spherical):
     record(_kind, group="covariance")

@@ -4,14 +4,16 @@ from typing import Any
 
 import numpy as np
 
-from mercer.files.schema.machine import FITTED, machine
-from mercer.files.schema.record import Fields, record
+from mercer.files.schema.records import FITTED, Fields, machine, record
 from mercer.gram import Expansion
-from mercer.machines import SVC, SVR, EnclosingBall, OneClassSVM
-from mercer.machines.margin.multiclass import ByClass, OneVsOne, OneVsRest, Scheme, TwoClasses
-from mercer.machines.margin.probabilities import Calibration
-from mercer.machines.projection.origin import MovedExpansion
-from mercer.problems import Dual, Duals, ReducedSet
+from mercer.machines.compression.problem import ReducedSet
+from mercer.machines.decomposition.components import MovedExpansion
+from mercer.machines.svm.multiclass import ByClass, OneVsOne, OneVsRest, Scheme, TwoClasses
+from mercer.machines.svm.novelty import EnclosingBall, OneClassSVM
+from mercer.machines.svm.probabilities import Calibration
+from mercer.machines.svm.problem import Dual, Duals
+from mercer.machines.svm.svc import SVC
+from mercer.machines.svm.svr import SVR
 
 
 def _duals(value: Duals) -> Fields:

@@ -1,14 +1,16 @@
 """Perceptrons, fitted to rows or to a stream."""
 
-from mercer.backends.perceptron_state import LinearFunctions
-from mercer.files.schema.machine import machine
-from mercer.files.schema.record import record
-from mercer.machines import Perceptron
-from mercer.machines.online.kernel_stream import GivenStream, KernelStream
-from mercer.machines.online.stream import FeatureStream, LinearStream
-from mercer.problems.separation import Separator
-from mercer.solvers.online.kernel_perceptron import Memory
-from mercer.solvers.online.removal import AtRandom, Oldest, Smallest
+from mercer.backends.contract import LinearFunctions
+from mercer.files.schema.records import machine, record
+from mercer.machines.perceptron.perceptron import Perceptron
+from mercer.machines.perceptron.problem import Separator
+from mercer.machines.perceptron.solvers import AtRandom, Memory, Oldest, Smallest
+from mercer.machines.perceptron.streams import (
+    FeatureStream,
+    GivenStream,
+    KernelStream,
+    LinearStream,
+)
 
 for _kind in (Oldest, Smallest, AtRandom):
     record(_kind, group="removal")

@@ -2,31 +2,30 @@
 
 from typing import Any
 
-from mercer.files.schema.machine import FITTED, JUDGED, machine
-from mercer.files.schema.record import record
-from mercer.machines import (
-    CCA,
-    ICA,
-    MDS,
-    PCA,
-    Autoencoder,
-    FisherDiscriminant,
-    LogShift,
-    ProbabilisticPCA,
-    ProjectionPursuit,
-    VariationalAutoencoder,
-    Whiten,
+from mercer.files.schema.records import FITTED, JUDGED, machine, record
+from mercer.machines.correlation.cca import CCA
+from mercer.machines.correlation.problem import CanonicalPairs
+from mercer.machines.correlation.views import FittedView, Reader, Regression, Route
+from mercer.machines.decomposition.components import (
+    FeatureSubspace,
+    MatrixSubspace,
+    OriginSubspace,
+    PointSubspace,
+    ReducedSubspace,
 )
-from mercer.machines.classification.gaussian_rule import Mahalanobis, SharedGaussian
-from mercer.machines.correlation.prediction import Route
-from mercer.machines.correlation.views import FittedView, Reader, Regression
-from mercer.machines.projection.inversion import Exact, Impossible, Iterated, Learned
-from mercer.machines.projection.reduced_subspace import ReducedSubspace
-from mercer.machines.projection.subspace import FeatureSubspace, MatrixSubspace, PointSubspace
-from mercer.machines.projection.uncentred import OriginSubspace
-from mercer.problems import CanonicalPairs, Directions, Modes, Plane, Unmixing
-from mercer.problems.neural.autoencoding import NetworkParameters
-from mercer.problems.neural.network import ACTIVATIONS, NetworkLayout
+from mercer.machines.decomposition.ica import ICA, ProjectionPursuit
+from mercer.machines.decomposition.ica_fixed_point import Unmixing
+from mercer.machines.decomposition.mds import MDS
+from mercer.machines.decomposition.pca import PCA
+from mercer.machines.decomposition.preimage import Exact, Impossible, Iterated, Learned
+from mercer.machines.decomposition.probabilistic_pca import ProbabilisticPCA
+from mercer.machines.decomposition.probabilistic_pca_em import Plane
+from mercer.machines.decomposition.whiten import LogShift, Whiten
+from mercer.machines.discriminant.fisher import FisherDiscriminant, Mahalanobis, SharedGaussian
+from mercer.machines.discriminant.problem import Directions
+from mercer.machines.neural.autoencoder import Autoencoder, VariationalAutoencoder
+from mercer.machines.neural.problem import ACTIVATIONS, NetworkLayout, NetworkParameters
+from mercer.solvers.eigen.problem import Modes
 
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(

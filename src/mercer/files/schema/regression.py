@@ -1,26 +1,26 @@
 """Ridge regression, logistic regression and streams of them, Gaussian processes."""
 
-from mercer.files.schema.machine import FITTED, machine
-from mercer.files.schema.record import record
-from mercer.machines import (
-    GaussianProcess,
-    GaussianProcessClassifier,
-    KernelRidge,
-    LogisticRegression,
+from mercer.files.schema.records import FITTED, machine, record
+from mercer.machines.gaussian_process.classifier import GaussianProcessClassifier
+from mercer.machines.gaussian_process.covariance import (
+    FeatureSpread,
+    LaplaceFeatureSpread,
+    LaplaceSpread,
+    MatrixSpread,
+    PointSpread,
+)
+from mercer.machines.gaussian_process.problem import LaplacePosterior, ProcessPosterior
+from mercer.machines.gaussian_process.regressor import GaussianProcess
+from mercer.machines.logistic.logistic_regression import LogisticRegression
+from mercer.machines.logistic.stochastic_gradient import SGDState, StreamPreconditioner
+from mercer.machines.multitask.gaussian_process import (
     MultiTaskGaussianProcess,
+    TaskFeatureSpread,
+    TaskSpread,
 )
-from mercer.machines.multitask.spread import TaskFeatureSpread, TaskSpread
-from mercer.machines.process.latent import LaplaceFeatureSpread, LaplaceSpread
-from mercer.machines.process.spread import FeatureSpread, MatrixSpread, PointSpread
-from mercer.problems import (
-    Coefficients,
-    LaplacePosterior,
-    PathValue,
-    ProcessPosterior,
-    TaskPosterior,
-)
-from mercer.solvers.risk.annealed import SGDState
-from mercer.solvers.risk.stream_preconditioner import StreamPreconditioner
+from mercer.machines.multitask.problem import TaskPosterior
+from mercer.machines.ridge.kernel_ridge import KernelRidge
+from mercer.machines.ridge.problem import Coefficients, PathValue
 
 record(
     Coefficients,

@@ -5,10 +5,9 @@ from __future__ import annotations
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, StandardScaler
 
-from mercer.files.schema.machine import machine
-from mercer.files.schema.record import Fields, record
-from mercer.problems import KernelQ, WeightedDuals
-from mercer.problems.kernel_learning.kernel_alignment import KernelWeights
+from mercer.files.schema.records import Fields, machine, record
+from mercer.machines.kernel_learning.problem import KernelWeights, WeightedDuals
+from mercer.machines.reinforcement.problem import KernelQ
 from mercer.reinforcement import FittedQ, KernelLSPI
 from mercer.selection import (
     ArtificialOutliers,

@@ -22,21 +22,21 @@ from mercer.approximation.random_features import (
     OnColumns,
     TensorSketch,
 )
-from mercer.certificates import Certificate
-from mercer.files.schema.record import ENUMS, FUNCTIONS, Fields, record
-from mercer.gram.graphs.graph import EdgeWeight, GraphExpansion, LargestRule, NeighbourRule
-from mercer.gram.source import KernelExpansion, Source
-from mercer.gram.storage.factored import FeatureExpansion
-from mercer.gram.storage.precomputed import MatrixExpansion
-from mercer.gram.storage.sparse import SparseExpansion
-from mercer.gram.transformed.centered import CenteredFeatures
+from mercer.files.schema.records import ENUMS, FUNCTIONS, Fields, record
+from mercer.gram.centered import CenteredFeatures
+from mercer.gram.evaluated import KernelExpansion, Source
+from mercer.gram.factored import FeatureExpansion
+from mercer.gram.graph import EdgeWeight, GraphExpansion, LargestRule, NeighbourRule
+from mercer.gram.precomputed import MatrixExpansion
+from mercer.gram.sparse import SparseExpansion
 from mercer.kernels import Precomputed
 from mercer.kernels.features import FeatureMap
-from mercer.machines.classification.nearest_mean import rows_as_features
 from mercer.machines.correlation.views import Densified
-from mercer.machines.projection.origin import MovedExpansion
-from mercer.points import to_dense
-from mercer.solvers import Progress, Solution, Solver, Status
+from mercer.machines.decomposition.components import MovedExpansion
+from mercer.machines.neighbors.nearest_mean import rows_as_features
+from mercer.rows.points import to_dense
+from mercer.solvers.base import Progress, Solution, Solver, Status
+from mercer.solvers.certificate import Certificate
 
 ENUMS.update(Status=Status, EdgeWeight=EdgeWeight)
 FUNCTIONS.update(rows_as_features=rows_as_features, to_dense=to_dense)

@@ -13,7 +13,7 @@ from mercer.files.schema import (
     shared,
     tables,
 )
-from mercer.files.schema.record import ENUMS, FUNCTIONS, RECORDS
+from mercer.files.schema.records import ENUMS, FUNCTIONS, RECORDS
 
 # imported for the records they make
 _ = (bayes, clustering, compat, density, margin, online, projection, regression, selection)

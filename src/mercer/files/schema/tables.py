@@ -6,13 +6,12 @@ from dataclasses import fields, replace
 from typing import Any
 
 from mercer.data import Kind, Schema, TablePreparation
-from mercer.data.checking.findings import Finding, Findings
-from mercer.files.schema.machine import machine
-from mercer.files.schema.record import ENUMS, Fields, record
+from mercer.data.check import Finding, Findings
+from mercer.files.schema.records import ENUMS, Fields, machine, record
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.model import Settings, TableModel
-from mercer.fitting.streaming import TextFilter
-from mercer.fitting.unsupervised.models import ClusterModel, ProjectionModel, TopicModel
+from mercer.fitting.text_filter import TextFilter
+from mercer.fitting.unsupervised import ClusterModel, ProjectionModel, TopicModel
 from mercer.selection import Choice, Contender, Roc
 from mercer.theory import Bound
 

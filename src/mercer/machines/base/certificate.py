@@ -18,16 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import deadline
 from mercer.array_types import Array, Points
-from mercer.certificates import Certificate, StreamQuantities, certify
-from mercer.certificates.margin.box_qp import VACUOUS
 from mercer.gram import Gram, Source, exact
-from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
+from mercer.gram.definiteness import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
-from mercer.machines.base.approximate import in_words
-from mercer.machines.base.similarity import is_trying_settings
-from mercer.places import where_rows_are
-from mercer.points import is_objects, is_sparse
-from mercer.solvers import Solution, Solver, Status
+from mercer.machines.base.approximate import in_words, is_trying_settings
+from mercer.machines.svm.certificate import VACUOUS
+from mercer.rows.devices import where_rows_are
+from mercer.rows.points import is_objects, is_sparse
+from mercer.solvers.base import Solution, Solver, Status
+from mercer.solvers.certificate import Certificate, StreamQuantities, certify
 
 Judge = Callable[[Any, Any], Certificate]
 

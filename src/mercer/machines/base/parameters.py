@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from mercer.foreign_arrays import is_foreign, on_host
-from mercer.solvers import Solver
+from mercer.rows.foreign import is_foreign, on_host
+from mercer.solvers.base import Solver
 
 
 class ParameterError(ValueError, TypeError):

@@ -1,22 +1,11 @@
-"""How a machine shares work where many of its settings are judged on one fold.
-
-A machine that can be solved for many settings at once says so by a method `sharing`, written in its
-own class: it returns a `Sharing`, or None where this machine has to be fitted alone. What fits to
-one fold have in common otherwise is listed in a class attribute `shares`: `SharedMatrix`,
-`SharedDecomposition`. A subclass that writes neither is fitted, setting by setting, since it may
-fit or predict in a way of its own.
-
-`Sharing.path` writes one problem for all settings of a fold. Its answer holds values at the rows
-that are left out; `FoldPath.known` makes of them a stand-in that answers a scorer as a fitted
-machine would.
-"""
+"""Work shared by fits to the same rows: folds, matrices and decompositions."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, OutlierMixin, RegressorMixin
@@ -25,8 +14,24 @@ from sklearn.utils.metaestimators import available_if
 from mercer.arguments import renamed_field
 from mercer.array_types import Array, Points
 from mercer.gram import Gram
-from mercer.gram.transformed.part import restricted
+from mercer.gram.transformed import restricted
 from mercer.kernels import Kernel
+from mercer.solvers.base import Solution, Status
+from mercer.solvers.eigen.problem import Eigenproblem, Modes
+
+# --- sharing -------------------------------------------------------------------------------------
+#
+# How a machine shares work where many of its settings are judged on one fold.
+#
+# A machine that can be solved for many settings at once says so by a method `sharing`, written in
+# its own class: it returns a `Sharing`, or None where this machine has to be fitted alone. What
+# fits to one fold have in common otherwise is listed in a class attribute `shares`:
+# `SharedMatrix`, `SharedDecomposition`. A subclass that writes neither is fitted, setting by
+# setting, since it may fit or predict in a way of its own.
+#
+# `Sharing.path` writes one problem for all settings of a fold. Its answer holds values at the
+# rows that are left out; `FoldPath.known` makes of them a stand-in that answers a scorer as a
+# fitted machine would.
 
 
 @renamed_field("evaluation_rows", "wanted")
@@ -136,7 +141,7 @@ class SharedDecomposition:
     """Settings that differ in some parameters have one matrix, and its leading pairs, in common.
 
     The machine derives from `Reusing` and looks for both in the store that it is handed
-    (`machines/base/reuse.py`).
+    (`machines/base/sharing.py`).
 
     Attributes
     ----------
@@ -246,3 +251,70 @@ def _alike(known: Array, y: Any) -> bool:
     """Return whether targets are a plain array beside which the answers can be laid."""
     plain = isinstance(y, np.ndarray) and y.ndim == 1 and known.shape == y.shape
     return plain and y.dtype.kind in "biufUS" and y.dtype.kind == known.dtype.kind
+
+
+# --- reuse ---------------------------------------------------------------------------------------
+#
+# What fits to the same rows can share, where they differ in the number of clusters or components.
+#
+# Whoever fits several such machines leaves one `Store` with each before it is fitted; a fit takes
+# it away, so that it serves that fit alone, and is never copied or pickled. Without one a fit has
+# a store to itself, and nothing is found in it.
+
+T = TypeVar("T")
+
+
+class Store:
+    """Results by name: made once, then found."""
+
+    def __init__(self) -> None:
+        self._made: dict[Hashable, Any] = {}
+        self._pairs: dict[Hashable, tuple[int, Solution]] = {}
+
+    def leave_with(self, machine: Reusing) -> None:
+        """Let the next fit of a machine use what is here."""
+        machine._store = self
+
+    def once(self, name: Hashable, make: Callable[[], T]) -> T:
+        """Return what goes by a name, made if it is not here."""
+        if name not in self._made:
+            self._made[name] = make()
+        return cast(T, self._made[name])
+
+    def pairs(
+        self, name: Hashable, problem: Eigenproblem, solve: Callable[[Eigenproblem], Solution]
+    ) -> Solution:
+        """Return the leading eigenpairs of one matrix: the first of those found for more.
+
+        Pairs come in the order of their values, so a smaller number is the beginning of a larger.
+        """
+        return self.leading(name, problem.n_pairs, partial(solve, problem), _first_modes)
+
+    def leading(
+        self,
+        name: Hashable,
+        count: int,
+        solve: Callable[[], Solution],
+        first: Callable[[Any, int], Any],
+    ) -> Solution:
+        """Return a solution of `count` pairs: the first of those found for more, or solved anew."""
+        asked, solution = self._pairs.get(name, (0, None))
+        if solution is None or asked < count or solution.status is not Status.SOLVED:
+            solution = solve()
+            self._pairs[name] = count, solution
+        return replace(solution, value=first(solution.value, count))
+
+
+def _first_modes(modes: Modes, count: int) -> Modes:
+    return Modes(modes.values[:count], modes.vectors[:, :count])
+
+
+class Reusing:
+    """A machine whose fits look for results in a store before they compute them."""
+
+    _store: Store | None = None
+
+    def _take_store(self) -> Store:
+        """Return the store that was left for this fit, or an empty one."""
+        store, self._store = self._store or Store(), None
+        return store

@@ -1,1 +1,3 @@
-"""Tables and probabilities: naive Bayes, Gaussian classes, decisions, words."""
+"""Bayes rules from counts and moments: problem, solvers, certificate, estimators."""
+
+from mercer.machines.bayes import certificate  # noqa: F401  for what it registers

@@ -13,8 +13,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.other_names import Machine
+from mercer.machines.base.machine import Machine, all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_count, check_flag, refuse
 
 

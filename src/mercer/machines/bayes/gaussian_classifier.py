@@ -11,27 +11,24 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer.array_types import Array
-from mercer.machines.base.decision import (
-    PosteriorDecisions,
-    check_loss,
-    check_prior,
-    prior_of,
-    rule_of,
-)
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.other_names import Machine
+from mercer.machines.base.machine import Machine, all_or_nothing
 from mercer.machines.base.parameters import check_choice, check_flag, check_real, refuse
 from mercer.machines.base.targets import (
+    PosteriorDecisions,
     batch_codes,
+    check_loss,
+    check_prior,
     check_weights,
     classes_for,
     classes_of,
     labels_of,
+    prior_of,
+    rule_of,
 )
+from mercer.machines.bayes.counts import SolvedLater
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
-from mercer.machines.bayes.lazy_solution import SolvedLater
-from mercer.problems.bayes.gaussian_classes import GaussianClasses, Scatter, Spread
+from mercer.machines.bayes.problem import GaussianClasses, Scatter, Spread
 
 _LEAST_FLOOR = 1e-290  # inverses of less, times what rows differ by, are no numbers
 

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.problems.bayes.class_tables import LOG_ZERO
-from mercer.problems.bayes.gaussian_classes import Scatter, Spread
+from mercer.machines.bayes.problem import LOG_ZERO, Scatter, Spread
 from mercer.resources import require_memory
 
 _FAR = 1e140  # standard deviations; beyond, squares overflow, and all is said

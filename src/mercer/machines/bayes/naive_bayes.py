@@ -1,48 +1,138 @@
-"""Naive Bayes on mixed tables: counts, categories, zeros and ones, and measurements."""
+"""Estimator `NaiveBayes`, and its most informative features."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Self
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import logsumexp
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.machines.base.decision import (
+from mercer.machines.base.machine import Machine, all_or_nothing, offered_if
+from mercer.machines.base.parameters import check_real, refuse
+from mercer.machines.base.targets import (
     PosteriorDecisions,
+    batch_codes,
     check_loss,
     check_prior,
     check_threshold,
-    prior_of,
-    rule_of,
-)
-from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.offered import offered_if
-from mercer.machines.base.other_names import Machine
-from mercer.machines.base.parameters import check_real, refuse
-from mercer.machines.base.targets import (
-    batch_codes,
     check_weights,
     classes_for,
     classes_of,
     labels_of,
+    prior_of,
+    rule_of,
 )
-from mercer.machines.bayes.class_counts import ClassCounts, Layout, check_range, count
-from mercer.machines.bayes.class_scores import coded, scores
-from mercer.machines.bayes.columns import Table, read_table
-from mercer.machines.bayes.informative_values import Telling, most_telling
-from mercer.machines.bayes.kinds import check_kinds, kinds_of
-from mercer.machines.bayes.lazy_solution import SolvedLater
-from mercer.machines.bayes.smoothing import (
+from mercer.machines.bayes.columns import AttributeTable, check_kinds, kinds_of, read_table
+from mercer.machines.bayes.counts import (
+    FAR,
     LARGEST,
+    ClassCounts,
+    Layout,
+    SolvedLater,
     best_alpha,
     candidates_of,
+    check_range,
     check_smoothing,
+    coded,
+    count,
     is_smoothing,
+    scores,
 )
+from mercer.machines.bayes.problem import ClassModel
+
+# --- informative values --------------------------------------------------------------------------
+#
+# Which attributes tell a class from the others, and how much.
+
+
+class Telling(NamedTuple):
+    """An attribute that speaks for a class.
+
+    Attributes
+    ----------
+    attribute : object
+        Name or number of the column.
+    value : object
+        The value that speaks; for counts 1, for Gaussian columns the mean of the class.
+    label : object
+        The class it speaks for.
+    log_ratio : float
+        log P(value | class) - log P(value | other classes); for Gaussian columns, of densities.
+    """
+
+    attribute: Any
+    value: Any
+    label: Any
+    log_ratio: float
+
+
+def most_telling(
+    layout: Layout, held: ClassCounts, model: ClassModel, names: Any, labels: dict[Any, int], n: int
+) -> list[Telling]:
+    """Return the n largest log-ratios for some labels, whose numbers are given, largest first."""
+    parts = list(_parts(layout, held, model))
+    found: list[Telling] = []
+    for label, c in labels.items():
+        other = np.array([i for i in range(len(model.prior)) if i != c])
+        ratios = np.concatenate([_ratio(logs, model.prior, c, other) for logs, _, _ in parts])
+        ratios = np.append(ratios, _bell_ratio(model, c, other))
+        ends = np.cumsum([logs.shape[1] for logs, _, _ in parts])
+        for i in np.argsort(-ratios, kind="stable")[:n]:
+            column, value = _named(i, ends, parts, layout, model, c)
+            name = int(column) if names is None else names[column]
+            found.append(Telling(name, value, label, float(ratios[i])))
+    return sorted(found, key=lambda one: -one.log_ratio)[:n]
+
+
+def _parts(
+    layout: Layout, held: ClassCounts, model: ClassModel
+) -> Iterator[tuple[Array, Array, list[Any]]]:
+    """Return log-probabilities (k, m), with the column and the value of each."""
+    columns, values, places, start = [], [], [], 0
+    for j, listed in zip(layout.categorical, held.values, strict=True):
+        columns += [j] * len(listed)
+        values += list(listed.listed)
+        places += list(range(start, start + len(listed)))
+        start += len(listed) + 1
+    yield model.tables[:, places], np.array(columns, dtype=np.intp), values
+    yield model.ones, layout.binary, [1] * len(layout.binary)
+    yield model.zeros, layout.binary, [0] * len(layout.binary)
+    used = np.flatnonzero(held.counts.any(axis=0))
+    yield model.words[:, used], layout.count[used], [1] * len(used)
+
+
+def _ratio(logs: Array, prior: Array, c: int, other: Array) -> Array:
+    share = prior[other] - logsumexp(prior[other])
+    return np.asarray(logs[c] - logsumexp(logs[other] + share[:, None], axis=0))
+
+
+def _bell_ratio(model: ClassModel, c: int, other: Array) -> Array:
+    """Compare densities at the mean of the class."""
+    with np.errstate(over="ignore"):
+        z = (model.mean[c] - model.mean) / np.sqrt(model.variance)
+    logs = -0.5 * (np.clip(z, -FAR, FAR) ** 2 + np.log(model.variance))
+    return _ratio(logs, model.prior, c, other)
+
+
+def _named(
+    i: int, ends: Array, parts: list[Any], layout: Layout, model: ClassModel, c: int
+) -> tuple[int, Any]:
+    part = int(np.searchsorted(ends, i, side="right"))
+    if part == len(parts):
+        place = i - int(ends[-1])
+        return int(layout.gaussian[place]), float(model.mean[c, place])
+    place = i - (int(ends[part - 1]) if part else 0)
+    return int(parts[part][1][place]), parts[part][2][place]
+
+
+# --- naive bayes ---------------------------------------------------------------------------------
+#
+# Naive Bayes on mixed tables: counts, categories, zeros and ones, and measurements.
 
 
 def _streams(machine: Any) -> bool:
@@ -213,7 +303,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         self._keep(batch if first else self._held.merged(batch))
         return self
 
-    def _begin(self, table: Table) -> None:
+    def _begin(self, table: AttributeTable) -> None:
         """Settle what the columns are."""
         self.kinds_ = kinds_of(self, table)
         self._layout = Layout(self.kinds_)
@@ -296,7 +386,9 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         return tags
 
 
-def _present(table: Table, codes: Array, weights: Array) -> tuple[Table, Array, Array]:
+def _present(
+    table: AttributeTable, codes: Array, weights: Array
+) -> tuple[AttributeTable, Array, Array]:
     """Leave out rows of weight zero."""
     if weights.all():
         return table, codes, weights

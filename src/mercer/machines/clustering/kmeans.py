@@ -1,8 +1,9 @@
-"""K-means with any kernel: clusters around means in feature space."""
+"""Estimator `KMeans`, cluster means in feature space, and its starts."""
 
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -15,13 +16,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
-from mercer.certificates import certify
-from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED
-from mercer.gram.sizes import stored_dtype
+from mercer.expression import Expression, bind_columns
+from mercer.gram import Expansion, Gram, Need, Source, make_gram
+from mercer.gram.factored import over_features, squared_lengths
+from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
-from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite, refuse_overflown
 from mercer.machines.base.machine import (
     CallbackSupportMixin,
     KernelMachine,
@@ -37,23 +38,216 @@ from mercer.machines.base.parameters import (
     check_seed,
     refuse,
 )
-from mercer.machines.base.reuse import Reusing
-from mercer.machines.base.sharing import SharedDecomposition
+from mercer.machines.base.sharing import Reusing, SharedDecomposition
 from mercer.machines.base.targets import (
     DistinctRows,
     check_weights,
     distinct_rows,
     rows_as_they_are,
 )
-from mercer.machines.clustering.means import means_of
-from mercer.machines.clustering.repeated_rows import repeated_rows
-from mercer.machines.clustering.starts import check_start, seeding
-from mercer.points import row_count, take
-from mercer.problems import BalancedPartition, Partition
-from mercer.problems.clustering.partition import about_the_mean, scatter_share
-from mercer.row_chunks import gathered
-from mercer.solvers import BalancedLloyd, Callback, Lloyd, Relaxation, Solution, solve
-from mercer.solvers.clustering.relaxation import LaterRelaxation
+from mercer.machines.clustering.balanced import BalancedLloyd
+from mercer.machines.clustering.lloyd import Lloyd
+from mercer.machines.clustering.problem import (
+    BalancedPartition,
+    Partition,
+    about_the_mean,
+    scatter_share,
+)
+from mercer.machines.clustering.relaxed_partition import LaterRelaxation, Relaxation, Relaxed
+from mercer.machines.clustering.seeding import Given, PlusPlus, RandomPoints, Seeding
+from mercer.machines.solve import solve
+from mercer.rows.chunks import gathered
+from mercer.rows.points import as_points, row_count, take
+from mercer.solvers.base import Callback, Solution
+from mercer.solvers.certificate import certify
+
+# --- means ---------------------------------------------------------------------------------------
+#
+# Means of clusters in feature space, and how far new points are from them.
+
+
+@dataclass(frozen=True, eq=False)
+class KernelDiagonal:
+    """k(z, z) of new points.
+
+    Attributes
+    ----------
+    expression : Expression
+        The kernel.
+    """
+
+    expression: Expression
+
+    def __call__(self, Z: Points) -> Array:
+        """Evaluate the diagonal."""
+        return Source(self.expression, Z).diag()
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureLengths:
+    """|phi(z)|^2 of new points, by their features.
+
+    Attributes
+    ----------
+    features : callable
+        phi.
+    """
+
+    features: Any
+
+    def __call__(self, Z: Points) -> Array:
+        """Add up squares."""
+        return over_features(squared_lengths, self.features, Z)
+
+
+@dataclass(frozen=True, eq=False)
+class ClusterMeans:
+    """Means m_c = sum_i w_i phi(x_i) / W_c over the points of each cluster.
+
+    Attributes
+    ----------
+    closeness : Expansion
+        m_c'phi(z) - |m_c|^2 / 2 for every cluster: the larger, the nearer.
+    own : OwnProducts, OwnLengths or None
+        |phi(z)|^2; None where only a matrix of the points was ever given.
+    objective : float
+        Weighted sum of squared distances of the points to their means.
+    """
+
+    closeness: Expansion
+    own: KernelDiagonal | FeatureLengths | None
+    objective: float
+
+
+def means_of(
+    problem: Partition, labels: Array, kernel: Kernel, names: list[str] | None
+) -> ClusterMeans:
+    """Collect the means of a partition."""
+    W = problem.cluster_weights(labels)
+    sums = None if problem.gram.factor is None else problem.feature_sums(labels)
+    within = problem.within(labels, sums)
+    closeness = problem.expand_means(labels, sums).plus(-within / W**2 / 2)
+    return ClusterMeans(
+        closeness, _own(problem.gram, kernel, names), problem.objective(labels, within)
+    )
+
+
+def _own(
+    gram: Gram, kernel: Kernel, names: list[str] | None
+) -> KernelDiagonal | FeatureLengths | None:
+    if gram.factor is not None:
+        return FeatureLengths(gram.features)
+    if gram.source is None:
+        return None
+    return KernelDiagonal(bind_columns(kernel.expression(), names))
+
+
+# --- starts --------------------------------------------------------------------------------------
+#
+# Where a clustering starts, as users say it: words, labels, centres, functions.
+
+WORDS: dict[str, Seeding] = {
+    "k-means++": PlusPlus(),
+    "random": RandomPoints(),
+    "relaxation": Relaxed(),
+}
+_MUST = (
+    "be 'k-means++', 'random', 'relaxation', an array of labels (n_samples,) or of centres "
+    "(n_clusters, n_features), or a function of X, n_clusters and random_state giving one of these"
+)
+
+
+def check_start(machine: Any) -> None:
+    """Require what `seeding` understands."""
+    init = machine.init
+    if isinstance(init, str):
+        if init not in WORDS:
+            refuse(machine, "init", init, _MUST)
+    elif not callable(init) and np.ndim(init) not in (1, 2):
+        refuse(machine, "init", init, _MUST)
+
+
+def seeding(
+    machine: Any, X: Points, rows: DistinctRows, gram: Gram, rng: np.random.RandomState
+) -> Seeding:
+    """Return the rule for the start; what is said of all rows is passed on to the merged ones."""
+    init, k = machine.init, int(machine.n_clusters)
+    if isinstance(init, str):
+        return WORDS[init]
+    if callable(init):
+        init = init(X, k, random_state=rng)
+    if np.ndim(init) == 1:
+        return Given(_labels(machine, init, row_count(X), k)[rows.first])
+    if np.ndim(init) != 2:
+        refuse(machine, "init", machine.init, _MUST)
+    return Given(_nearest(machine, machine.kernel_, take(X, rows.first), gram, init))
+
+
+def _labels(machine: Any, init: Any, n: int, k: int) -> Array:
+    labels = np.asarray(init)
+    if len(labels) != n or not np.issubdtype(labels.dtype, np.integer):
+        refuse(machine, "init", labels, f"hold {n} integers, one for each row, or centres")
+    if labels.min() < 0 or labels.max() >= k:
+        refuse(machine, "init", labels, f"hold labels from 0 to n_clusters - 1 = {k - 1}")
+    return labels
+
+
+def _nearest(machine: Any, kernel: Kernel, X: Points, gram: Gram, init: Any) -> Array:
+    """Return every row to the nearest of the centres, which are points like any other."""
+    k = int(machine.n_clusters)
+    if isinstance(kernel, Precomputed):
+        refuse(machine, "init", init, "be labels for a precomputed kernel: centres are no points")
+    owner = type(machine).__name__
+    centres = as_points(read_array(owner, init, "init", accept_sparse="csr", dtype=np.float64))
+    refuse_nonfinite(owner, centres, "init")
+    if centres.shape != (k, X.shape[1]):
+        refuse(machine, "init", centres, f"have shape {(k, X.shape[1])}, or be labels")
+    if gram.factor is not None:
+        F = gram.features(centres)
+        lengths = np.asarray((F * F).sum(axis=1)).ravel()
+    else:
+        lengths = np.asarray(kernel.diag(centres), dtype=np.float64)
+    products = np.asarray(gram.cross(centres).dense(), dtype=np.float64)
+    return np.asarray(np.argmin(lengths[:, None] - 2.0 * products, axis=0))
+
+
+# --- repeated rows -------------------------------------------------------------------------------
+#
+# Rows one by one, a row of weight two as two rows: for clusters that are counted by rows.
+
+_MOST = 10**7  # rows, repeated ones counted: beyond, no assignment ends in reasonable time
+
+
+def repeated_rows(machine: Any, X: Points, weights: Array) -> DistinctRows:
+    """Return rows, each as often as its weight says, in an order that is not that of the table.
+
+    `group` has the first copy of each row.
+    """
+    if not np.array_equal(weights, np.floor(weights)) or weights.sum() > _MOST:
+        raise ValueError(
+            f"{type(machine).__name__}: balanced=True counts rows, so sample_weight must be whole "
+            f"numbers with a sum of at most {_MOST:.0e}: a weight of two is two rows. Leave the "
+            "weights out, or use balanced=False"
+        )
+    total = int(weights.sum())
+    if machine.n_clusters > total:
+        must = f"be at most the number of rows, repetitions counted, n_samples={total}"
+        refuse(machine, "n_clusters", machine.n_clusters, must)
+    nothing = np.zeros(len(weights))
+    given = machine._is_precomputed()
+    rows = rows_as_they_are(nothing, weights) if given else distinct_rows(X, nothing, weights)
+    counts = rows.weight.astype(np.int64)
+    kept = np.flatnonzero(rows.group >= 0)
+    order = kept[np.argsort(rows.group[kept], kind="stable")]
+    own = weights[order].astype(np.int64)
+    group = np.full(len(weights), -1, dtype=np.intp)
+    group[order] = np.cumsum(own) - own  # rows of one group stand side by side, as copies do
+    return DistinctRows(np.repeat(rows.first, counts), np.ones(total), group, merged=False)
+
+
+# --- kmeans --------------------------------------------------------------------------------------
+#
+# K-means with any kernel: clusters around means in feature space.
 
 _SAMPLE = 200  # rows that tell whether float32 is good enough
 _IN_RANGE = 1e100  # weights up to here, and down to its inverse, are taken as they are

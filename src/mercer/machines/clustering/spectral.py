@@ -1,9 +1,11 @@
-"""Clusters from the leading eigenvectors of an affinity."""
+"""Estimator `SpectralClustering`: parameters, and clusters from spectral coordinates."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
 from functools import partial
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +14,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import ApproximateKernel, Approximation
 from mercer.array_types import Array, Points
-from mercer.certificates import certify
-from mercer.certificates.spectral.eigenproblem import is_orthonormal
 from mercer.gram import EdgeWeight, Gram, components
-from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, LARGEST_UNASKED
-from mercer.gram.sizes import stored_dtype
-from mercer.gram.transformed.shifted import with_diagonal
+from mercer.gram.build import feature_gram
+from mercer.gram.policy import FLOAT32_SHARE, FLOAT32_TOL_CUTS, LARGEST_UNASKED, stored_dtype
+from mercer.gram.transformed import with_diagonal
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -29,39 +29,216 @@ from mercer.machines.base.machine import (
     progress_of,
     with_callbacks,
 )
-from mercer.machines.base.parameters import seed_of
-from mercer.machines.base.reuse import Reusing
-from mercer.machines.base.sharing import SharedDecomposition
-from mercer.machines.clustering.affinity import (
-    affinity,
-    float32_serves,
-    loops,
-    negative_entry,
-    refuse_negative,
-    refuse_negative_rows,
-    sparse_matrix,
-    warn_of_strangers,
+from mercer.machines.base.parameters import (
+    check_choice,
+    check_count,
+    check_flag,
+    check_limits,
+    check_optional_count,
+    check_real,
+    check_seed,
+    is_real,
+    refuse,
+    seed_of,
 )
-from mercer.machines.clustering.cut_parameters import check_against, check_parameters
-from mercer.machines.clustering.grouping import BySign, Grouping, by_means
-from mercer.machines.clustering.normalization import (
+from mercer.machines.base.sharing import Reusing, SharedDecomposition
+from mercer.machines.clustering.graph_cut_relaxation import (
     DoublyStochastic,
     Normalization,
     NormalizedCut,
     Plain,
     RatioCut,
-)
-from mercer.machines.clustering.relaxation import (
-    Relaxed,
+    RelaxedCut,
     Solving,
+    affinity,
     certify_stochastic,
     eigengap,
+    float32_serves,
+    loops,
+    negative_entry,
+    refuse_negative,
+    refuse_negative_rows,
     relax,
+    sparse_matrix,
     warn_of_rank,
+    warn_of_strangers,
 )
-from mercer.points import is_sparse, own
-from mercer.problems import CutValues, Eigenproblem, Modes, Scaling, cut_values
-from mercer.solvers import Callback, Status
+from mercer.machines.clustering.lloyd import Lloyd
+from mercer.machines.clustering.problem import CutValues, Partition, cut_values
+from mercer.machines.clustering.sinkhorn import Scaling
+from mercer.machines.solve import solve
+from mercer.rows.points import is_sparse, own
+from mercer.solvers.base import Callback, Status
+from mercer.solvers.certificate import certify
+from mercer.solvers.eigen.certificate import is_orthonormal
+from mercer.solvers.eigen.problem import Eigenproblem, Modes
+
+# --- cut parameters ------------------------------------------------------------------------------
+#
+# Parameters of spectral clustering, checked alone and beside the data.
+
+
+def check_parameters(
+    machine: Any, normalizations: tuple[str, ...], weights: tuple[str, ...]
+) -> None:
+    """Refuse parameters that mean nothing."""
+    check_choice(machine, "normalization", normalizations)
+    check_choice(machine, "weights", weights)
+    check_choice(machine, "assign", ("kmeans", "sign"))
+    check_optional_count(machine, "neighbors")
+    check_count(machine, "n_init")
+    check_count(machine, "max_clusters")
+    check_flag(machine, "self_loops")
+    check_real(machine, "tol", above=0)
+    check_seed(machine)
+    check_limits(machine)
+    count = machine.n_clusters
+    whole = is_real(count) and isinstance(count, Integral) and int(count) > 0
+    if not whole and not (isinstance(count, str) and count == "eigengap"):
+        refuse(machine, "n_clusters", count, "be a positive integer or 'eigengap'")
+    if isinstance(count, str) and machine.max_clusters < 2:
+        refuse(machine, "max_clusters", machine.max_clusters, "be at least 2 for 'eigengap'")
+    if machine.assign == "sign" and count != 2:
+        refuse(machine, "assign", machine.assign, "be 'kmeans' unless n_clusters=2")
+
+
+def check_against(machine: Any, X: Points) -> None:
+    """Refuse what only shows beside the data, before the matrix is made."""
+    n = X.shape[0]
+    if not isinstance(machine.n_clusters, str) and n < machine.n_clusters:
+        raise ValueError(
+            f"{type(machine).__name__}: n_samples={n} should be >= n_clusters={machine.n_clusters}"
+        )
+    if machine.neighbors is not None and machine.neighbors >= n:
+        must = f"be below the number of rows: n_samples={n}"
+        refuse(machine, "neighbors", machine.neighbors, must)
+    if machine.neighbors is not None and machine._is_precomputed() and is_sparse(X):
+        refuse(
+            machine,
+            "neighbors",
+            machine.neighbors,
+            "be None for a sparse affinity, a graph as it is",
+        )
+
+
+# --- grouping ------------------------------------------------------------------------------------
+#
+# From places to clusters: by sign, by k-means, by components; and the same for new points.
+
+
+class Grouping(ABC):
+    """A division of the space of places into clusters."""
+
+    @abstractmethod
+    def __call__(self, places: Array) -> Array:
+        """Return the cluster of each place."""
+
+
+@dataclass(frozen=True, eq=False)
+class BySign(Grouping):
+    """Two clusters, by the sign of one coordinate."""
+
+    column: int
+
+    def __call__(self, places: Array) -> Array:
+        """Return 1 where the coordinate is positive, else 0."""
+        return (places[:, self.column] > 0).astype(np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class ByCentre(Grouping):
+    """The nearest centre, among those of the component that a point belongs to.
+
+    Attributes
+    ----------
+    centres : (k, d) array
+        Mean place of each cluster.
+    owner : (k,) int array
+        The component of each cluster.
+    level : (c,) array
+        The first c coordinates tell components apart: on its own component, coordinate j is
+        level[j], elsewhere 0.
+    """
+
+    centres: Array
+    owner: Array
+    level: Array
+
+    def __call__(self, places: Array) -> Array:
+        """Find the component, then the centre."""
+        squared = (
+            np.square(self.centres).sum(axis=1)[None, :] - 2.0 * places @ self.centres.T
+        )  # the place's own length changes no comparison
+        if len(self.level) > 1:
+            component = np.argmax(places[:, : len(self.level)] / self.level, axis=1)
+            squared[component[:, None] != self.owner[None, :]] = np.inf
+        return np.asarray(np.argmin(squared, axis=1), dtype=np.int64)
+
+
+def by_means(
+    places: Array, component: Array, shares: Array, level: Array, n_init: int, seed: int
+) -> tuple[Array, ByCentre, Status]:
+    """Divide each component into its share of clusters by k-means.
+
+    Parameters
+    ----------
+    places : (n, d) array
+        Where the points are; a component has coordinates of its own, zero for the others.
+    component : (n,) int array
+        The component of each point.
+    shares : (c,) int array
+        How many clusters each component is divided into.
+    level : (c,) array
+        See `ByCentre`.
+    n_init : int
+        Restarts of k-means.
+    seed : int
+        Seed of their starts.
+
+    Returns
+    -------
+    labels : (n,) int array
+        Clusters are numbered by component, within one by their first point.
+    grouping : ByCentre
+        The same for new places.
+    status : Status
+        How k-means ended, the first ending that is not the wished one.
+    """
+    labels = np.empty(len(places), dtype=np.int64)
+    owner = np.repeat(np.arange(len(shares)), shares)
+    start, status = 0, Status.SOLVED
+    for j, share in enumerate(shares):
+        rows = np.flatnonzero(component == j)
+        parted, ended = _means(places[rows], int(share), n_init, seed)
+        labels[rows], status = start + parted, status if ended.ok else ended
+        start += int(share)
+    used, labels = np.unique(labels, return_inverse=True)
+    sizes = np.bincount(labels)
+    centres = np.stack([np.bincount(labels, column) / sizes for column in places.T], axis=1)
+    return labels, ByCentre(centres, owner[used], level), status
+
+
+def _means(rows: Array, count: int, n_init: int, seed: int) -> tuple[Array, Status]:
+    if count == 1 or len(rows) == 0:
+        return np.zeros(len(rows), dtype=np.int64), Status.SOLVED
+    if count >= len(rows):
+        return np.arange(len(rows)), Status.SOLVED
+    problem = Partition(feature_gram(_as_they_are, rows), count, np.ones(len(rows)))
+    solution = solve(problem, Lloyd(starts=n_init, random_state=seed))
+    found = solution.value.labels
+    _, first = np.unique(found, return_index=True)
+    number = np.empty(int(found.max()) + 1, dtype=np.int64)
+    number[found[np.sort(first)]] = np.arange(len(first))
+    return np.asarray(number[found]), solution.status
+
+
+def _as_they_are(rows: Array) -> Array:
+    return rows
+
+
+# --- spectral ------------------------------------------------------------------------------------
+#
+# Clusters from the leading eigenvectors of an affinity.
 
 _NORMALIZATIONS: dict[str, type[Normalization]] = {
     "normalized": NormalizedCut,
@@ -337,7 +514,7 @@ class SpectralClustering(
 
     def _solved(
         self, X: Points, dtype: Any, solving: Solving
-    ) -> tuple[Gram, Normalization, Array, Relaxed]:
+    ) -> tuple[Gram, Normalization, Array, RelaxedCut]:
         """Return affinity, normalisation, what that adds to the diagonal, and eigenpairs."""
         kind = _NORMALIZATIONS[self.normalization]
         base = solving.store.once(("affinity", dtype), partial(self._affinity, X, dtype, kind))
@@ -370,7 +547,9 @@ class SpectralClustering(
         self.scaling_, self._scaling_ended = found.value.scale, found.status
         return kind(self.scaling_), shift
 
-    def _relaxed(self, base: Gram, norm: Normalization, shift: Array, solving: Solving) -> Relaxed:
+    def _relaxed(
+        self, base: Gram, norm: Normalization, shift: Array, solving: Solving
+    ) -> RelaxedCut:
         n = base.shape[0]
         if norm.cuts:
             component = solving.store.once(("components", base.dtype), partial(components, base))
@@ -392,7 +571,7 @@ class SpectralClustering(
         return min(most + 1, n), True  # the drop after the last candidate counts, too
 
     def _keep(
-        self, base: Gram, norm: Normalization, shift: Array, found: Relaxed, carried: Array
+        self, base: Gram, norm: Normalization, shift: Array, found: RelaxedCut, carried: Array
     ) -> None:
         modes = Modes(found.values, found.vectors)
         vectors = np.zeros((base.shape[0], int(found.shares.sum())))
@@ -422,7 +601,7 @@ class SpectralClustering(
         """Return whether taking k(x, x) off leaves some degree few digits of its own."""
         return float(self.degrees_.min()) < _CANCELLED * float(np.abs(shift).max(initial=0.0))
 
-    def _grouped(self, found: Relaxed) -> tuple[Array, Grouping, Status]:
+    def _grouped(self, found: RelaxedCut) -> tuple[Array, Grouping, Status]:
         if self.assign == "sign" and len(found.shares) == 1:
             sign = BySign(1)
             return sign(self.embedding_), sign, Status.SOLVED

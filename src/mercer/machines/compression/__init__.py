@@ -1,1 +1,3 @@
-"""Fitted machines with fewer vectors, and how far their functions moved."""
+"""Fewer support points: problem, pursuit, certificate."""
+
+from mercer.machines.compression import problem  # noqa: F401  for what it registers

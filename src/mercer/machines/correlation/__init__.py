@@ -1,1 +1,3 @@
-"""Canonical correlations of two views."""
+"""Canonical correlation: problem, solvers, certificate, estimator."""
+
+from mercer.machines.correlation import certificate  # noqa: F401  for what it registers

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.extremes import refuse_extremes
+from mercer.gram.policy import refuse_extremes
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone
@@ -28,28 +28,39 @@ from mercer.machines.base.parameters import (
     refuse,
     seed_of,
 )
-from mercer.machines.base.reuse import Reusing, Store
-from mercer.machines.base.sharing import SharedDecomposition
+from mercer.machines.base.sharing import Reusing, SharedDecomposition, Store
 from mercer.machines.base.targets import check_weights
-from mercer.machines.correlation import penalty as penalty_of
-from mercer.machines.correlation.penalty import check_folds, held_out
-from mercer.machines.correlation.prediction import THROUGH, Route, routes
+from mercer.machines.correlation import views as penalty_of
+from mercer.machines.correlation.problem import (
+    CanonicalPairs,
+    Correlation,
+    Lengths,
+    Norm,
+    Shrinkage,
+    Squared,
+)
+from mercer.machines.correlation.solvers import LowRankCorrelation
 from mercer.machines.correlation.views import (
+    THROUGH,
     Grams,
     Regression,
+    Route,
+    check_folds,
     column_weights,
     correlations_of,
     fitted_view,
+    held_out,
     prepared,
     promised,
+    routes,
     second_view,
     signed,
 )
-from mercer.machines.projection.origin import near_origin
-from mercer.points import is_objects, take
-from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Shrinkage, Squared
+from mercer.machines.decomposition.components import near_origin
+from mercer.machines.solve import solve
 from mercer.resources import require_memory
-from mercer.solvers import Callback, LowRankCorrelation, Solution, solve
+from mercer.rows.points import is_objects, take
+from mercer.solvers.base import Callback, Solution
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
 _SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three

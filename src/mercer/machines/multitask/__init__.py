@@ -1,1 +1,3 @@
-"""Several tasks that have something in common."""
+"""Gaussian processes of several tasks: problem, solvers, certificate, estimator."""
+
+from mercer.machines.multitask import certificate  # noqa: F401  for what it registers

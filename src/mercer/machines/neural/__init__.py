@@ -1,1 +1,3 @@
-"""Autoencoders: the encoder and the decoder are networks of layers."""
+"""Autoencoders: problem, training, certificate, estimators."""
+
+from mercer.machines.neural import certificate  # noqa: F401  for what it registers

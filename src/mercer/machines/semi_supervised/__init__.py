@@ -1,1 +1,3 @@
-"""Learning from rows of which only some have a label: graphs of similarity, and kernels."""
+"""Few labels, many rows: problems, solvers, certificates, estimators."""
+
+from mercer.machines.semi_supervised import certificate  # noqa: F401  for what it registers

@@ -1,13 +1,28 @@
-"""The certificate in words: what it proves, what it does not, and what was measured."""
+"""Report sections on the certificate, generalization bounds, and reproducibility."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, is_dataclass
 from typing import Any
 
-from mercer.report.page import Block, Facts, Folded, Note, Points, Section, Text
-from mercer.report.subject import Subject
-from mercer.report.text import clean, count, duration, figure
+from mercer.report.page import (
+    Bits,
+    Block,
+    BulletList,
+    CodeBlock,
+    Facts,
+    Folded,
+    Note,
+    PageTable,
+    Paragraph,
+    Section,
+)
+from mercer.report.subject import WORKING, Subject
+from mercer.report.text import clean, clean_lines, count, duration, figure
+
+# --- certificate ---------------------------------------------------------------------------------
+#
+# The certificate in words: what it proves, what it does not, and what was measured.
 
 _NOT_PROVEN = (
     "that kernel and parameters suit the data: the comparison and the judged rows are for that",
@@ -28,8 +43,8 @@ def certificate(subject: Subject) -> Section | None:
     level, verdict = ("good", "Certified") if found.ok else ("warning", "Not certified")
     said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {clean(found.statement, 600)}."
     blocks: list[Block] = [Note(level, said), *ending(subject.machine)]
-    blocks.append(Text("It does not prove:"))
-    blocks.append(Points(_NOT_PROVEN))
+    blocks.append(Paragraph("It does not prove:"))
+    blocks.append(BulletList(_NOT_PROVEN))
     measured = quantities(found.quantities)
     if measured:
         blocks.append(Folded("What was measured", (Facts(measured),)))
@@ -45,7 +60,7 @@ def ending(machine: Any) -> list[Block]:
     said += f"{duration(solution.seconds)}: {solution.status.value}."
     if solution.detail:
         said += f" {clean(solution.detail, 400)}."
-    return [Text(said)] if solution.status.ok else [Note("warning", said)]
+    return [Paragraph(said)] if solution.status.ok else [Note("warning", said)]
 
 
 def quantities(found: Any) -> tuple[tuple[str, str], ...]:
@@ -64,3 +79,86 @@ def verdict(found: Any) -> tuple[str, str, str]:
         return "none", "plain", "this machine has no certificate"
     word = "Certified" if found.ok else "Not certified"
     return word, "good" if found.ok else "warning", clean(found.statement, 220)
+
+
+# --- bounds --------------------------------------------------------------------------------------
+#
+# What learning theory promises, with its assumptions; what promises nothing says so.
+
+
+def bounds(subject: Subject) -> Section | None:
+    """Write the section."""
+    if not subject.bounds:
+        return None
+    rows = []
+    for one in subject.bounds:
+        word = ("plain", "vacuous") if one.vacuous else ("good", "says something")
+        rows.append(
+            (clean(_sentence(one.statement), 300), figure(float(one.value), 3), Bits((word,)))
+        )
+    assumed = dict.fromkeys(a for one in subject.bounds for a in one.assumptions)
+    note = (
+        "A vacuous bound promises nothing that was not known before; it is shown because a promise "
+    )
+    note += "that is left out is not a promise that holds."
+    blocks: list[Block] = [
+        PageTable(("Promise", "At most", ""), tuple(rows), (1,), note=note),
+        Folded("What they assume", (BulletList(tuple(clean(a, 300) for a in assumed)),)),
+    ]
+    lead = "Guarantees that hold for every distribution of the data, not estimates: they are far "
+    lead += "above what is observed, and right about how errors fall with the number of rows."
+    return Section("bounds", "What theory promises", lead, tuple(blocks))
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# --- reproduce -----------------------------------------------------------------------------------
+#
+# How to make the model again, and what it takes with it.
+
+
+def reproduce(subject: Subject) -> Section | None:
+    """Write the section."""
+    known = subject.settings
+    blocks: list[Block] = []
+    if known is not None:
+        given = {k: v for k, v in known.options.items() if k not in WORKING}
+        options = ", ".join(f"{clean(k, 30)} = {clean(v, 60)}" for k, v in given.items()) or "none"
+        facts = [
+            ("Seed", str(known.random_state)),
+            ("Source", clean(known.source, 80) or "a table in memory"),
+            ("Rows", count(known.rows)),
+            ("Fitted to", count(known.trained_rows)),
+            ("Held out", count(known.held_out_rows)),
+            ("Options", options),
+        ]
+        versions = [(clean(k, 20), clean(v, 30)) for k, v in known.versions.items()]
+        seconds = [(clean(k, 20), duration(float(v))) for k, v in known.seconds.items()]
+        blocks.append(Facts(tuple(facts)))
+        blocks.append(Facts(tuple(versions), "Versions"))
+        blocks.append(Facts(tuple(seconds), "Where the time went"))
+        blocks.append(CodeBlock(known.digest, "SHA-256 of the table"))
+    if subject.command:
+        blocks.append(CodeBlock(clean_lines(subject.command, 2000), "The command"))
+    if subject.python:
+        blocks.append(CodeBlock(clean_lines(subject.python), "The same model in Python"))
+    if not blocks:
+        return None
+    lead = "With the same table, seed and versions this makes the same model again."
+    return Section("reproduce", "How to reproduce it", lead, tuple(blocks))
+
+
+def privacy(subject: Subject, stored_rows: int) -> Section | None:
+    """Say that the model holds rows of the data, where it does."""
+    if not stored_rows:
+        return None
+    said = (
+        f"The model holds {count(stored_rows, 'training row')}, as numbers, and compares new rows "
+        "with them. Whoever has the model file can read them. If the rows are about people, treat "
+        "the model as you treat the data."
+    )
+    more = "This page shows values of the data too: ends and means of columns, names of categories "
+    more += "and classes, and points in pictures."
+    return Section("privacy", "Privacy", "", (Note("warning", said), Note("info", more)))

@@ -11,8 +11,18 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.report.page import Block, Facts, Figure, Figures, Folded, Name, Points, Section, Table
-from mercer.report.page import Text as Paragraph
+from mercer.report.page import (
+    Block,
+    BulletList,
+    Facts,
+    Figure,
+    Figures,
+    Folded,
+    Name,
+    PageTable,
+    Paragraph,
+    Section,
+)
 from mercer.report.subject import Subject
 from mercer.report.svg import (
     Drawing,
@@ -53,14 +63,14 @@ def choice(subject: Subject) -> Section | None:
         said.pop(found.reason, None)  # it stands above
     if said:
         blocks.append(Paragraph("What was decided on the way:"))
-        blocks.append(Points(tuple(clean(note, 400) for note in list(said)[:40])))
+        blocks.append(BulletList(tuple(clean(note, 400) for note in list(said)[:40])))
     if found is None and subject.evaluation is not None:
         lead = "No kernels were compared: the machine was given."
     title = "What was chosen, and why" if found is not None else "The machine"
     return Section("choice", title, lead, tuple(blocks))
 
 
-def contenders_table(found: Choice) -> Table:
+def contenders_table(found: Choice) -> PageTable:
     """Write the kernels that were compared."""
     means = [float(one.tuning.mean[one.tuning.best]) for one in found.contenders]
     errors = [float(one.tuning.standard_error[one.tuning.best]) for one in found.contenders]
@@ -77,7 +87,7 @@ def contenders_table(found: Choice) -> Table:
              count(len(one.tuning.points)), f"{one.tuning.seconds:.1f} s")
         )  # fmt: skip
     metric = found.contenders[found.chosen].tuning.metric
-    return Table(
+    return PageTable(
         ("Kernel", "Score", "", "Behind the best", "Settings", "Time"), tuple(rows), (1, 3, 4, 5),
         marked=found.chosen, title="Contenders",
         note=f"Mean over the folds of the best setting of each ({_metric(metric)}; larger is "
@@ -103,7 +113,7 @@ def tuning_blocks(found: Choice) -> list[Block]:
     return blocks
 
 
-def points_table(tuning: Tuning) -> Table:
+def points_table(tuning: Tuning) -> PageTable:
     """List the best settings."""
     mean, error = tuning.mean, tuning.standard_error
     order = np.argsort(-np.where(np.isnan(mean), -np.inf, mean), kind="stable")[:_BEST]
@@ -113,7 +123,7 @@ def points_table(tuning: Tuning) -> Table:
     )
     left = len(tuning.points) - len(rows)
     note = " ".join(tuning.notes) + (f" And {left} more settings." if left > 0 else "")
-    return Table(("Setting", "Score"), rows, (1,), note=clean(note.strip(), 600))
+    return PageTable(("Setting", "Score"), rows, (1,), note=clean(note.strip(), 600))
 
 
 def grid_figure(name: str, tuning: Tuning) -> Figure | None:

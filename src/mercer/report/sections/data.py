@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.report.page import Bits, Block, Cell, Name, Note, Section, Table
+from mercer.report.page import Bits, Block, Cell, Name, Note, PageTable, Section
 from mercer.report.subject import Subject, sampled
 from mercer.report.svg import Drawing, small_histogram
-from mercer.report.svg.histogram import small_columns
+from mercer.report.svg.figures import small_columns
 from mercer.report.text import clean, count, figure, listed, share
 
 _COLUMNS = 40  # shown one by one
@@ -56,7 +56,7 @@ def _level(finding: Any) -> str:
     return str(getattr(level, "value", level)).lower()
 
 
-def columns_table(subject: Subject, names: list[str]) -> Table:
+def columns_table(subject: Subject, names: list[str]) -> PageTable:
     """Describe columns one by one, the target first."""
     table, target = subject.table, subject.target
     order = [name for name in names if name == target] + [n for n in names if n != target]
@@ -73,7 +73,7 @@ def columns_table(subject: Subject, names: list[str]) -> Table:
     if len(some) < len(table):
         note += f" Counted in {count(len(some))} of {count(len(table), 'row')}, drawn by chance."
     head = ("Column", "Kind", "Missing", "Distinct", "Values", "Distribution", "")
-    return Table(head, tuple(rows), (2, 3), title="Column by column", note=note.strip())
+    return PageTable(head, tuple(rows), (2, 3), title="Column by column", note=note.strip())
 
 
 def _codes(found: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:

@@ -8,7 +8,7 @@ from mercer.array_types import Array
 from mercer.deadline import TimeLimitError, within
 from mercer.kernels import Kernel
 from mercer.report.page import Figure, Figures, Section
-from mercer.report.sections.results.margins import support_figure
+from mercer.report.sections.classification import support_figure
 from mercer.report.subject import Sample, Subject
 from mercer.report.svg import (
     Line,

@@ -10,17 +10,11 @@ import numpy as np
 from mercer.report.page import Card, Note
 from mercer.report.sections.certificate import verdict
 from mercer.report.sections.cost import Cost
-from mercer.report.sections.results.quality import (
-    drawn,
-    has_interval,
-    main_metric,
-    metric_name,
-    say,
-)
+from mercer.report.sections.performance import drawn, has_interval, main_metric, metric_name, say
 from mercer.report.subject import Subject
 from mercer.report.svg import Drawing
 from mercer.report.text import clean, count, duration, figure, share, size
-from mercer.selection.running.rows import count_rows
+from mercer.selection.folds import count_rows
 
 _WHERE = {
     "held-out": "held-out rows",

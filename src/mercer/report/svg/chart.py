@@ -1,13 +1,412 @@
-"""A chart: a field with axes, marks in it, and a legend above."""
+"""Charts in SVG: elements, axes, marks, and legend."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TypeAlias
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Protocol, TypeAlias
 
-from mercer.report.svg.axes import Axis
-from mercer.report.svg.elements import Drawing, element, picture, words
-from mercer.report.svg.marks import Mark, Place, Points
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.report.text import clean
+
+# --- elements ------------------------------------------------------------------------------------
+#
+# Elements of SVG as text: every attribute and every word is escaped here, and nowhere else.
+
+_MOST = 40  # letters of a word in a drawing: longer ones run out of it
+
+
+class Drawing(str):
+    """Text of an SVG element; templates put it into the page as it is."""
+
+    __slots__ = ()
+
+    def __html__(self) -> str:
+        return str(self)
+
+
+def element(name: str, *children: str, **attributes: Any) -> str:
+    """Write an element; `class_` is class, other underscores are hyphens.
+
+    Examples
+    --------
+    >>> element("line", x1=0, x2=12.345, class_="grid")
+    '<line x1="0" x2="12.3" class="grid"/>'
+    """
+    said = "".join(
+        f' {key.rstrip("_").replace("_", "-")}="{escape(number(value), quote=True)}"'
+        for key, value in attributes.items()
+        if value is not None
+    )
+    inside = "".join(children)
+    return f"<{name}{said}>{inside}</{name}>" if inside else f"<{name}{said}/>"
+
+
+def words(content: Any, x: float, y: float, class_: str = "t", **attributes: Any) -> str:
+    """Write a word at a place; it is cleaned, shortened and escaped."""
+    return element("text", plain(content), x=x, y=y, class_=class_, **attributes)
+
+
+def plain(content: Any, most: int = _MOST) -> str:
+    """Return content as escaped text of an element."""
+    return escape(clean(content, most), quote=False)
+
+
+def number(value: Any) -> str:
+    """Write a number as short as pixels need it; other values as they are."""
+    if isinstance(value, float):
+        return f"{value:.1f}".removesuffix(".0")
+    return str(value)
+
+
+def picture(
+    width: float, height: float, title: str, description: str, children: Iterable[str]
+) -> Drawing:
+    """Put elements into an SVG with a name and a description for people who do not see it."""
+    head = element("title", plain(title, 120)) + element("desc", plain(description, 600))
+    return Drawing(
+        element(
+            "svg",
+            head,
+            *children,
+            viewBox=f"0 0 {number(float(width))} {number(float(height))}",
+            width=float(width),
+            height=float(height),
+            role="img",
+            class_="chart",
+        )
+    )
+
+
+def small_picture(width: float, height: float, title: str, children: Iterable[str]) -> Drawing:
+    """Put elements into an SVG that stands in a line of text."""
+    return Drawing(
+        element(
+            "svg",
+            element("title", plain(title, 120)),
+            *children,
+            viewBox=f"0 0 {number(float(width))} {number(float(height))}",
+            width=float(width),
+            height=float(height),
+            role="img",
+            class_="small",
+        )
+    )
+
+
+# --- axes ----------------------------------------------------------------------------------------
+#
+# Axes: where values lie between the ends, and round numbers to read them by.
+
+_ALIKE, _NOTHING = 1e-12, 1e-290  # ends so close, relatively or at all, are one value
+_ROUND = (1.0, 2.0, 2.5, 5.0, 10.0)  # steps of ticks, times a power of ten
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A range of values with ticks.
+
+    Attributes
+    ----------
+    low, high : float
+        The ends.
+    ticks : tuple of float
+        Where lines are drawn.
+    names : tuple of str
+        What is written there.
+    label : str
+        What the values are.
+    log : bool
+        Whether equal ratios are equal lengths.
+    """
+
+    low: float
+    high: float
+    ticks: tuple[float, ...]
+    names: tuple[str, ...]
+    label: str = ""
+    log: bool = False
+
+    def at(self, values: Any) -> Array:
+        """Return where values lie, from 0 to 1 between the ends."""
+        found = np.asarray(values, dtype=np.float64)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            if self.log:
+                low, high = math.log(self.low), math.log(self.high)
+                return np.asarray((np.log(found) - low) / (high - low))
+            # halves, so that the ends may be as far apart as numbers go
+            half = self.high / 2 - self.low / 2
+            return np.asarray((found / 2 - self.low / 2) / half)
+
+
+def linear(
+    values: Any, label: str = "", *, zero: bool = False, count: int = 5, tight: bool = False
+) -> Axis:
+    """Return an axis that holds all finite values, ended at ticks or, if `tight`, at the values."""
+    low, high = ends(values)
+    if zero:
+        low, high = min(low, 0.0), max(high, 0.0)
+    size = max(abs(low), abs(high))
+    if high / 2 - low / 2 <= max(_ALIKE * size, _NOTHING):
+        half = size / 2 if size > _NOTHING else 0.5
+        low, high = low - half, high + half
+    ticks, step = round_ticks(low, high, count)
+    if not tight:
+        low, high = min(low, ticks[0]), max(high, ticks[-1])
+        if low < ticks[0] or high > ticks[-1]:
+            ticks, _ = round_ticks(low, high, count)
+    kept = tuple(t for t in ticks if low - 1e-9 * step <= t <= high + 1e-9 * step)
+    return Axis(low, high, kept, tick_names(kept, step), label)
+
+
+def logarithmic(values: Any, label: str = "") -> Axis:
+    """Return a logarithmic axis that holds all positive values; ticks at powers of ten."""
+    found = np.asarray(values, dtype=np.float64)
+    low, high = ends(found[found > 0])
+    first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
+    last = max(last, first + 1)
+    step = max(1, math.ceil((last - first) / 5))
+    powers = range(first, last + 1, step)
+    ticks = tuple(10.0**p for p in powers)
+    return Axis(
+        min(low, 10.0**first), 10.0**last, ticks, tuple(power_name(p) for p in powers), label, True
+    )
+
+
+def categories(names: Sequence[str], label: str = "") -> Axis:
+    """Return an axis with a tick in the middle of each of some boxes of width one."""
+    ticks = tuple(k + 0.5 for k in range(len(names)))
+    return Axis(0.0, float(max(len(names), 1)), ticks, tuple(names), label)
+
+
+def ends(values: Any) -> tuple[float, float]:
+    """Return the least and the largest finite value; 0 and 1 where there is none."""
+    found = np.asarray(values, dtype=np.float64).ravel()
+    found = found[np.isfinite(found)]
+    return (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
+
+
+def round_ticks(low: float, high: float, count: int = 5) -> tuple[tuple[float, ...], float]:
+    """Return about `count` round numbers from at most `low` to at least `high`, and their step.
+
+    Examples
+    --------
+    >>> round_ticks(0.0, 9.3, 5)[0]
+    (0.0, 2.0, 4.0, 6.0, 8.0, 10.0)
+    """
+    rough = (high / count - low / count) or 1.0
+    power = 10.0 ** math.floor(math.log10(rough)) if rough > 1e-300 else 1e-300
+    step = next(power * r for r in _ROUND if power * r >= rough * (1 - 1e-9))
+    first, last = math.floor(low / step + 1e-9), math.ceil(high / step - 1e-9)
+    ticks = [step * k for k in range(first, last + 1)] if last - first < 100 else [low, high]
+    return tuple(t for t in ticks if math.isfinite(t)) or (low, high), step
+
+
+def tick_names(ticks: Sequence[float], step: float) -> tuple[str, ...]:
+    """Write ticks with as many decimals as their step has."""
+    most = max((abs(t) for t in ticks), default=0.0)
+    if most >= 1e6 or (most and most < 1e-3):
+        return tuple("0" if t == 0 else f"{t:.3g}".replace("-", "−", 1) for t in ticks)
+    decimals = max(0, -math.floor(math.log10(step) + 1e-9)) if step > 0 else 0
+    if round(step, decimals) != round(step, decimals + 1):
+        decimals += 1
+    return tuple(f"{t:,.{decimals}f}".replace("-", "−") for t in ticks)
+
+
+def power_name(power: int) -> str:
+    """Write a power of ten: the number itself where that is short."""
+    if -3 <= power <= 4:
+        return f"{10.0**power:g}"
+    signs = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+    return "10" + str(power).translate(signs)
+
+
+# --- marks ---------------------------------------------------------------------------------------
+#
+# What is drawn in a chart: points, lines, bands, steps, rules, whiskers.
+
+_SHAPES = 4  # of points: dots, squares, crosses, slanted crosses
+
+
+@dataclass(frozen=True)
+class ChartField:
+    """The field of a chart: where values of its axes lie in the drawing."""
+
+    x: Axis
+    y: Axis
+    left: float
+    top: float
+    width: float
+    height: float
+
+    def across(self, values: Any) -> Array:
+        """Return horizontal places."""
+        return self.left + self.width * self.x.at(values)
+
+    def down(self, values: Any) -> Array:
+        """Return vertical places."""
+        return self.top + self.height * (1 - self.y.at(values))
+
+
+class Mark(Protocol):
+    """Something to draw in a field."""
+
+    def draw(self, place: ChartField) -> str:
+        """Return it as text of SVG."""
+
+
+@dataclass(frozen=True)
+class Points:
+    """Dots, or other small shapes; `series` numbers colour and shape."""
+
+    x: Any
+    y: Any
+    series: int = 0
+    size: float = 4.0
+
+    def draw(self, place: ChartField) -> str:
+        """Return one path for all points: a point takes ten letters."""
+        x, y = _finite(place.across(self.x), place.down(self.y))
+        if not len(x):
+            return ""
+        shape, half = self.series % _SHAPES, self.size / 2
+        if shape < 2:
+            steps = "".join(f"M{a:.1f} {b:.1f}h0" for a, b in zip(x, y, strict=True))
+        elif shape == 2:
+            steps = "".join(
+                f"M{a - half:.1f} {b:.1f}h{2 * half:g}m{-half:g} {-half:g}v{2 * half:g}"
+                for a, b in zip(x, y, strict=True)
+            )
+        else:
+            steps = "".join(
+                f"M{a - half:.1f} {b - half:.1f}l{2 * half:g} {2 * half:g}"
+                f"m0 {-2 * half:g}l{-2 * half:g} {2 * half:g}"
+                for a, b in zip(x, y, strict=True)
+            )
+        wide = self.size if shape < 2 else 1.4
+        kind = ("dot", "square", "cross", "cross")[shape]
+        return element("path", d=steps, class_=f"p {kind} c{self.series}", stroke_width=wide)
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through points in their order; `dashed` for what is only compared with."""
+
+    x: Any
+    y: Any
+    series: int = 0
+    dashed: bool = False
+
+    def draw(self, place: ChartField) -> str:
+        """Return a polyline."""
+        points = _corners(*_finite(place.across(self.x), place.down(self.y)))
+        dashes = " dash" if self.dashed else ""
+        return element("polyline", points=points, class_=f"l c{self.series}{dashes}")
+
+
+@dataclass(frozen=True)
+class Band:
+    """The room between two curves over the same values of x."""
+
+    x: Any
+    low: Any
+    high: Any
+    series: int = 0
+
+    def draw(self, place: ChartField) -> str:
+        """Return a polygon."""
+        x = np.concatenate([np.asarray(self.x), np.asarray(self.x)[::-1]])
+        y = np.concatenate([np.asarray(self.low), np.asarray(self.high)[::-1]])
+        points = _corners(*_finite(place.across(x), place.down(y)))
+        return element("polygon", points=points, class_=f"b c{self.series}")
+
+
+@dataclass(frozen=True)
+class Steps:
+    """Columns of a histogram: n + 1 edges and n heights."""
+
+    edges: Any
+    heights: Any
+    series: int = 0
+
+    def draw(self, place: ChartField) -> str:
+        """Return a rectangle for each column that is not empty."""
+        x, y = place.across(self.edges), place.down(self.heights)
+        floor = float(place.down(0.0))
+        gap = 1.0 if place.width / max(len(y), 1) > 5 else 0.0
+        return "".join(
+            element(
+                "rect", x=float(a), y=float(top), width=float(max(b - a - gap, 0.5)),
+                height=float(floor - top), class_=f"f c{self.series}",
+            )
+            for a, b, top in zip(x[:-1], x[1:], y, strict=True)
+            if floor - top > 0.05
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A straight line across the field, with a word beside it."""
+
+    at: float
+    name: str = ""
+    upright: bool = True
+
+    def draw(self, place: ChartField) -> str:
+        """Return a line and its word."""
+        right, bottom = place.left + place.width, place.top + place.height
+        if self.upright:
+            x = float(place.across(self.at))
+            line = element("line", x1=x, x2=x, y1=place.top, y2=bottom, class_="rule")
+            past = x > place.left + 0.75 * place.width
+            side, anchor = (x - 5, "end") if past else (x + 5, "start")
+            return line + _name(self.name, side, place.top + 11, anchor)
+        y = float(place.down(self.at))
+        line = element("line", x1=place.left, x2=right, y1=y, y2=y, class_="rule")
+        return line + _name(self.name, right - 4, y - 5, "end")
+
+
+@dataclass(frozen=True)
+class Whiskers:
+    """Intervals around points, upright."""
+
+    x: Any
+    low: Any
+    high: Any
+    series: int = 0
+
+    def draw(self, place: ChartField) -> str:
+        """Return one path."""
+        x, low, high = place.across(self.x), place.down(self.low), place.down(self.high)
+        good = np.isfinite(x) & np.isfinite(low) & np.isfinite(high)
+        steps = "".join(
+            f"M{a:.1f} {b:.1f}V{c:.1f}"
+            for a, b, c in zip(x[good], low[good], high[good], strict=True)
+        )
+        return element("path", d=steps, class_=f"l c{self.series}") if steps else ""
+
+
+def _name(name: str, x: float, y: float, anchor: str) -> str:
+    return words(name, x, y, "t halo", text_anchor=anchor) if name else ""
+
+
+def _finite(x: Array, y: Array) -> tuple[Array, Array]:
+    x, y = np.broadcast_arrays(np.atleast_1d(x), np.atleast_1d(y))
+    good = np.isfinite(x) & np.isfinite(y)
+    return x[good], y[good]
+
+
+def _corners(x: Array, y: Array) -> str:
+    return " ".join(f"{a:.1f},{b:.1f}" for a, b in zip(x, y, strict=True))
+
+
+# --- chart ---------------------------------------------------------------------------------------
+#
+# A chart: a field with axes, marks in it, and a legend above.
 
 Legend: TypeAlias = Sequence[tuple[str, int]]
 """Names of series, and their numbers."""
@@ -52,12 +451,12 @@ def chart(
     inner = width - left - 14.0
     if square:
         height = top + inner + below
-    place = Place(x, y, left, top, inner, height - top - below)
+    place = ChartField(x, y, left, top, inner, height - top - below)
     drawn = [_grid(place), *(mark.draw(place) for mark in marks), _labels(place, width, height)]
     return picture(width, height, title, description, [*drawn, _legend(legend, left, width)])
 
 
-def _grid(place: Place) -> str:
+def _grid(place: ChartField) -> str:
     right, bottom = place.left + place.width, place.top + place.height
     lines = [
         element("line", x1=place.left, x2=right, y1=float(at), y2=float(at), class_="grid")
@@ -67,7 +466,7 @@ def _grid(place: Place) -> str:
     return "".join(lines)
 
 
-def _labels(place: Place, width: float, height: float) -> str:
+def _labels(place: ChartField, width: float, height: float) -> str:
     bottom = place.top + place.height
     said = [
         words(name, place.left - 7, float(at) + 4, text_anchor="end")
@@ -117,7 +516,7 @@ def _legend(legend: Legend, left: float, width: float) -> str:
         if used + _wide(name) > width - 20:
             row, used = row + 1, 0.0
         x, y = left + used, 10.0 + 20.0 * row
-        field = Place(_UNIT, _UNIT, x, y - 5, 10, 10)
+        field = ChartField(_UNIT, _UNIT, x, y - 5, 10, 10)
         drawn.append(Points([0.5], [0.5], series, size=7.0).draw(field))
         drawn.append(words(_short(name), x + 15, y + 4))
         used += _wide(name)

@@ -24,8 +24,7 @@ from typing import IO, Any
 from mercer.studio.frames import text_of
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.table import job_of
-from mercer.studio.limits import StudioLimits
-from mercer.studio.refusal import RefusalError
+from mercer.studio.limits import RefusalError, StudioLimits
 
 _WORDS = 2000  # characters of a refusal
 # what the library says of data and parameters that do not suit; its words are for people

@@ -1,18 +1,22 @@
-"""The answer to a fit: how it ended, and what is drawn of it."""
+"""Job `fit` of the studio, and its response."""
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from mercer.studio.catalog.entry import Entry
-from mercer.studio.drawing.curves import plain_curve
-from mercer.studio.drawing.fitted import Fitted, Grid, Rows
-from mercer.studio.drawing.surfaces import Surface, drawn
+from mercer.studio.catalog import Entry
+from mercer.studio.drawing import Fitted, PlaneGrid, SceneRows, Surface, drawn, plain_curve
 from mercer.studio.frames import packed
-from mercer.studio.jobs.fitting import how_it_ended
-from mercer.studio.scenes.scene import Scene
+from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.fitting import Tell, how_it_ended
+from mercer.studio.scenes import Scene
+
+# --- answers -------------------------------------------------------------------------------------
+#
+# The answer to a fit: how it ended, and what is drawn of it.
 
 
 def answer_of(scene: Scene, fitted: Fitted) -> dict[str, Any]:
@@ -44,7 +48,7 @@ def layers_of(entry: Entry, fitted: Fitted) -> dict[str, Any]:
 
 def _plane(scene: Scene, fitted: Fitted) -> dict[str, Any]:
     view = scene.view
-    grid = Grid(fitted.rows.bounds, view.nx, view.ny).at_most(scene.entry.finest)
+    grid = PlaneGrid(fitted.rows.bounds, view.nx, view.ny).at_most(scene.entry.finest)
     with np.errstate(all="ignore"):
         surface: Surface = scene.entry.surface(fitted, grid.points())
     return {**drawn(surface, grid), "curve": None}
@@ -60,7 +64,7 @@ def _curve(scene: Scene, fitted: Fitted) -> dict[str, Any]:
     return {"surface": None, "regions": None, "curve": curve}
 
 
-def _of_table(scene: Scene, rows: Rows) -> dict[str, Any]:
+def _of_table(scene: Scene, rows: SceneRows) -> dict[str, Any]:
     """Return where the rows of a table lie; painted points are known to the page."""
     if scene.table is None:
         return {}
@@ -75,3 +79,18 @@ def _of_table(scene: Scene, rows: Rows) -> dict[str, Any]:
     if rows.y is not None:
         found["label" if scene.task == "classes" else "target"] = packed(rows.y)
     return found
+
+
+# --- fit job -------------------------------------------------------------------------------------
+#
+# `fit`: fit the machine of a scene and draw it.
+
+
+def fit_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Fit, and return how it ended and what is drawn of it."""
+    scene, fitted = bench.fitted(request, tell)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = answer_of(scene, fitted)
+    said = [*fitted.warnings, *(str(one.message) for one in caught)]
+    return {**found, "warnings": list(dict.fromkeys(said))}

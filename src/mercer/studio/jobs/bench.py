@@ -9,12 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from mercer.data import Limits, Table, read
-from mercer.studio.drawing.fitted import Fitted
+from mercer.studio.drawing import Fitted
 from mercer.studio.jobs.fitting import Tell, fit
-from mercer.studio.limits import StudioLimits
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene, read_scene
+from mercer.studio.limits import RefusalError, StudioLimits
+from mercer.studio.scenes import Scene, read_scene, rows_of
 
 _ASKED = ("task", "points", "table", "machine", "parameters", "kernel")  # what a fit depends on
 

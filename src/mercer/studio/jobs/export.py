@@ -16,20 +16,18 @@ from sklearn.pipeline import Pipeline
 
 from mercer.files import save
 from mercer.files.libsvm import write_libsvm_data
-from mercer.fitting.program import (
+from mercer.fitting.model import (
     expression_of,
     imports_of,
     pipeline_lines,
     table_imports,
     table_lines,
 )
-from mercer.studio.catalog.entry import with_indicators, with_targets
+from mercer.studio.catalog import with_indicators, with_targets
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, machine_of
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene
-from mercer.studio.scenes.table_rows import target_of, used_columns
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import Scene, rows_of, target_of, used_columns
 
 _BYTES, _TEXT = "application/octet-stream", "text/plain"
 _MOST = 32 << 20  # bytes of a file that goes through the socket

@@ -13,10 +13,10 @@ from sklearn.base import is_classifier, is_regressor
 
 from mercer.kernels import Kernel, ParseError, parse, resolve
 from mercer.progress import heard
-from mercer.solvers import Progress
-from mercer.studio.drawing.fitted import Fitted, Rows
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.scene import Scene
+from mercer.solvers.base import Progress
+from mercer.studio.drawing import Fitted, SceneRows
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import Scene
 from mercer.theory import machine_bound
 
 Tell = Callable[[dict[str, Any]], None]
@@ -25,7 +25,7 @@ _ONE_CLASS = "all points are of one class: paint some of another one"
 _TRACE = 400  # steps that are sent: more, and the curve has more points than pixels
 
 
-def machine_of(scene: Scene, rows: Rows, time_limit: float | None = None) -> Any:
+def machine_of(scene: Scene, rows: SceneRows, time_limit: float | None = None) -> Any:
     """Make the machine of a scene, with the kernel that it names."""
     entry = scene.entry
     given: dict[str, Any] = dict(scene.parameters)
@@ -37,7 +37,7 @@ def machine_of(scene: Scene, rows: Rows, time_limit: float | None = None) -> Any
     return machine
 
 
-def kernel_of(scene: Scene, rows: Rows) -> Kernel:
+def kernel_of(scene: Scene, rows: SceneRows) -> Kernel:
     """Read the kernel of a scene; a name alone takes its scale from the rows."""
     text = scene.kernel or "linear"
     try:
@@ -72,7 +72,7 @@ class Steps:
             self.due = time.monotonic() + _BETWEEN
 
 
-def fit(scene: Scene, rows: Rows, tell: Tell, time_limit: float) -> Fitted:
+def fit(scene: Scene, rows: SceneRows, tell: Tell, time_limit: float) -> Fitted:
     """Fit, telling the page how far it is."""
     machine = machine_of(scene, rows, time_limit)
     listens = "callback" in machine.get_params(deep=False)

@@ -8,14 +8,13 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.kernels import Kernel
-from mercer.studio.catalog.kernels import numbers_of, tree_of
-from mercer.studio.drawing.fitted import Rows
+from mercer.studio.catalog import numbers_of, tree_of
+from mercer.studio.drawing import SceneRows
 from mercer.studio.frames import packed
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, kernel_of
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import Scene, rows_of
 
 _SIDE = 64  # rows of the matrix that is shown
 _SPECTRUM = 300  # rows that the spectrum is computed of
@@ -45,7 +44,7 @@ def kernel_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
     }
 
 
-def _matrix(kernel: Kernel, rows: Rows) -> dict[str, Any]:
+def _matrix(kernel: Kernel, rows: SceneRows) -> dict[str, Any]:
     """Return the matrix, rows of one class side by side, and its eigenvalues."""
     if not len(rows.X):
         return {"matrix": None, "order": [], "eigenvalues": [], "places": [], "rank": 0}
@@ -125,7 +124,7 @@ def _dense(values: Any) -> Array:
     return np.asarray(values.toarray() if hasattr(values, "toarray") else values)
 
 
-def _slice(scene: Scene, kernel: Kernel, rows: Rows) -> dict[str, Any]:
+def _slice(scene: Scene, kernel: Kernel, rows: SceneRows) -> dict[str, Any]:
     """Return k(x, middle) along the first axis."""
     middle = rows.X.mean(axis=0) if len(rows.X) else np.zeros(rows.X.shape[1] or 2)
     x0, x1 = rows.bounds[:2]

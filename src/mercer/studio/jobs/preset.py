@@ -1,14 +1,19 @@
-"""`preset`: points to begin with."""
+"""Jobs `preset` and `tour` of the studio."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from mercer.studio.catalog.presets import PRESETS
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.scene import is_number
+from mercer.studio.limits import RefusalError
+from mercer.studio.presets import PRESETS
+from mercer.studio.scenes import is_number
+from mercer.studio.tours.table import TOURS
+
+# --- preset --------------------------------------------------------------------------------------
+#
+# `preset`: points to begin with.
 
 _FEWEST = 4
 
@@ -29,3 +34,17 @@ def preset_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, A
 
 
 _DEFAULTS = {"n": 100, "noise": 0.15, "seed": 0}
+
+
+# --- tour ----------------------------------------------------------------------------------------
+#
+# `tour`: the frames of a tour.
+
+
+def tour_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
+    """Make the frames of a tour."""
+    name = request.get("name")
+    if not isinstance(name, str) or name not in TOURS:
+        raise RefusalError(f"tours are {', '.join(TOURS)}", parameter="name")
+    tour = TOURS[name]
+    return {**tour.described(), "frames": [frame.described() for frame in tour.frames()]}

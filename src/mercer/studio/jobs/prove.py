@@ -11,13 +11,12 @@ import time
 import warnings
 from typing import Any
 
-from mercer.solvers import Status
-from mercer.studio.drawing.fitted import Fitted, Rows
+from mercer.solvers.base import Status
+from mercer.studio.drawing import Fitted, SceneRows
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, bounds_of, certificate_of, machine_of, status_of
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import Scene, rows_of
 
 _GROWTH = 1.6  # steps of a fit by those of the one before
 _MOST = 10_000_000  # steps
@@ -51,7 +50,7 @@ def _goes_on(machine: Any, most: int, begun: float, bench: Bench) -> bool:
     return stopped and most < _MOST and not late
 
 
-def _fitted(scene: Scene, rows: Rows, most: int) -> Any:
+def _fitted(scene: Scene, rows: SceneRows, most: int) -> Any:
     machine = machine_of(scene, rows).set_params(max_iter=most)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # being broken off is what is meant

@@ -12,9 +12,7 @@ from mercer.fitting.phases import FitProgress
 from mercer.report import render
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene
-from mercer.studio.scenes.table_rows import used_columns
+from mercer.studio.scenes import Scene, rows_of, used_columns
 
 _TASKS = {"classes": "classification", "regression": "regression", "targets": "regression"}
 _PAINTED = "y"  # name of the target of points

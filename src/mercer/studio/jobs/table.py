@@ -10,11 +10,11 @@ from mercer.studio.jobs.bench import Bench, Job
 
 # name -> module:function; each is imported when it is first asked for
 _JOBS = {
-    "fit": "mercer.studio.jobs.fit_job:fit_job",
+    "fit": "mercer.studio.jobs.answers:fit_job",
     "why": "mercer.studio.jobs.why:why_job",
     "kernel": "mercer.studio.jobs.kernel:kernel_job",
     "preset": "mercer.studio.jobs.preset:preset_job",
-    "tour": "mercer.studio.jobs.tour:tour_job",
+    "tour": "mercer.studio.jobs.preset:tour_job",
     "export": "mercer.studio.jobs.export:export_job",
     "curve": "mercer.studio.jobs.tuning:curve_job",
     "tune": "mercer.studio.jobs.tuning:tune_job",

@@ -11,14 +11,12 @@ from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.array_types import Array
 from mercer.selection import tune
-from mercer.studio.catalog.kernels import numbers_of
-from mercer.studio.catalog.parameters import Integer, Number
-from mercer.studio.drawing.fitted import Rows
+from mercer.studio.catalog import Integer, Number, numbers_of
+from mercer.studio.drawing import SceneRows
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, machine_of
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.rows import rows_of
-from mercer.studio.scenes.scene import Scene, is_number
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import Scene, is_number, rows_of
 
 _FOLDS = 5
 _ONE_OUT = "leave-one-out"
@@ -86,7 +84,7 @@ def tune_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any
     }
 
 
-def _grid(scene: Scene, rows: Rows, sides: list[dict[str, Any]], cv: Any, tell: Tell) -> Array:
+def _grid(scene: Scene, rows: SceneRows, sides: list[dict[str, Any]], cv: Any, tell: Tell) -> Array:
     """Judge all cells, those of one column together."""
     across, down = sides[1]["values"], sides[0]["values"]
     score, done = np.full((len(down), len(across)), np.nan), 0
@@ -100,7 +98,7 @@ def _grid(scene: Scene, rows: Rows, sides: list[dict[str, Any]], cv: Any, tell: 
     return score
 
 
-def judged_rows(bench: Bench, scene: Scene) -> Rows:
+def judged_rows(bench: Bench, scene: Scene) -> SceneRows:
     """Return the rows that a machine is judged by: those with a label."""
     rows = rows_of(scene, bench.table, bench.limits)
     if rows.y is None or scene.entry.partly:
@@ -110,7 +108,7 @@ def judged_rows(bench: Bench, scene: Scene) -> Rows:
     return rows
 
 
-def folds_of(rows: Rows, scene: Scene) -> tuple[Any, str]:
+def folds_of(rows: SceneRows, scene: Scene) -> tuple[Any, str]:
     """Return which points are left out: one at a time of few, a fifth at a time of many."""
     if len(rows.X) <= _ALONE:
         return "loo", _ONE_OUT
@@ -119,7 +117,7 @@ def folds_of(rows: Rows, scene: Scene) -> tuple[Any, str]:
     return StratifiedKFold(_FOLDS, shuffle=True, random_state=0), f"{_FOLDS}-fold"
 
 
-def values_of(scene: Scene, rows: Rows, name: Any, count: int) -> list[Any]:
+def values_of(scene: Scene, rows: SceneRows, name: Any, count: int) -> list[Any]:
     """Return values of a parameter, along its slider."""
     known = scene.entry.parameter(name) if isinstance(name, str) else None
     if isinstance(known, Number | Integer):
@@ -143,7 +141,7 @@ def _spaced(low: float, high: float, count: int, log: bool, whole: bool) -> list
     return [float(f"{value:.4g}") for value in values.tolist()]
 
 
-def _judged(scene: Scene, rows: Rows, grid: dict[str, Any], cv: Any) -> Any:
+def _judged(scene: Scene, rows: SceneRows, grid: dict[str, Any], cv: Any) -> Any:
     machine = machine_of(scene, rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # single places of a grid may go wrong: they have no score
@@ -159,7 +157,7 @@ def _named(scene: Scene, grid: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _axes(scene: Scene, rows: Rows) -> list[str]:
+def _axes(scene: Scene, rows: SceneRows) -> list[str]:
     """Return the two parameters of a grid that the machine and its kernel have."""
     kernel = getattr(machine_of(scene, rows), scene.entry.kernel_name, None)
     inner = [] if kernel is None else [one["name"] for one in numbers_of(kernel)]

@@ -8,11 +8,11 @@ import numpy as np
 from sklearn.base import is_classifier
 
 from mercer.array_types import Array
-from mercer.studio.drawing.fitted import Fitted
+from mercer.studio.drawing import Fitted
 from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell
-from mercer.studio.refusal import RefusalError
-from mercer.studio.scenes.scene import is_number
+from mercer.studio.limits import RefusalError
+from mercer.studio.scenes import is_number
 
 
 def why_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from mercer.kernels import parse
-from mercer.machines import SVC
-from mercer.studio.tours.making import changed, preset, quietly_fitted, rows_in, step, told
-from mercer.studio.tours.tour import Frame, Tour
+from mercer.machines.svm.svc import SVC
+from mercer.studio.tours.tour import (
+    Frame,
+    Tour,
+    changed,
+    preset,
+    quietly_fitted,
+    rows_in,
+    step,
+    told,
+)
 
 _STEPS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144)
 

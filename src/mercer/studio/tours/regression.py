@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from mercer.studio.tours.making import changed, preset, told
-from mercer.studio.tours.tour import Frame, Tour
+from mercer.studio.tours.tour import Frame, Tour, changed, preset, told
 
 
 def ridge() -> Iterator[Frame]:

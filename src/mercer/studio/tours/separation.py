@@ -7,9 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mercer.kernels import parse
-from mercer.machines import Perceptron
-from mercer.studio.tours.making import NOTHING, changed, preset, rows_in, step, told
-from mercer.studio.tours.tour import Frame, Tour
+from mercer.machines.perceptron.perceptron import Perceptron
+from mercer.studio.tours.tour import NOTHING, Frame, Tour, changed, preset, rows_in, step, told
 
 _MISTAKES = 12  # frames of mistakes, at most
 _PASSES = 4

@@ -1,10 +1,21 @@
-"""What a tour is: frames of title, text and scene, some computed step by step."""
+"""Tours of the studio: frames, and how they are made."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
+
+from mercer.studio.drawing import Fitted, SceneRows
+from mercer.studio.jobs.answers import answer_of
+from mercer.studio.limits import StudioLimits
+from mercer.studio.presets import PRESETS
+from mercer.studio.scenes import read_scene, rows_of
+
+# --- tour ----------------------------------------------------------------------------------------
+#
+# What a tour is: frames of title, text and scene, some computed step by step.
 
 
 @dataclass(frozen=True)
@@ -64,3 +75,69 @@ class Tour:
             "name": self.name, "title": self.title, "family": self.family, "words": self.words,
             "source": self.source,
         }  # fmt: skip
+
+
+# --- making --------------------------------------------------------------------------------------
+#
+# How frames are made: a preset with some things changed, or the answer of a step.
+
+WIDE = (-2.7, 2.7, -1.8, 1.8)  # as much of the plane as wide and high windows show
+ACROSS, UP = 144, 96  # points of the surfaces of steps: a tour is sent in one piece
+
+NOTHING: dict[str, Any] = {"surface": None, "regions": None, "curve": None, "layers": {}}
+"""The answer before anything is known."""
+
+Told = tuple[str, str, dict[str, Any]]
+"""Title, text, and what is changed of the scene."""
+
+
+def preset(name: str, n: int = 60, noise: float = 0.15, seed: int = 0) -> dict[str, Any]:
+    """Return the scene of a preset."""
+    return PRESETS[name].scene(n, noise, seed)
+
+
+def changed(scene: dict[str, Any], **changes: Any) -> dict[str, Any]:
+    """Return a scene with some things changed.
+
+    A change of `machine` leaves the parameters of the other machine out.
+
+    Examples
+    --------
+    >>> changed({"machine": "SVC", "parameters": {"C": 1.0}}, machine="NearestMean")["parameters"]
+    {}
+    """
+    found = {**scene, **changes}
+    if changes.get("machine", scene.get("machine")) != scene.get("machine"):
+        found["parameters"] = changes.get("parameters", {})
+    return found
+
+
+def told(scene: dict[str, Any], frames: Iterable[Told]) -> Iterator[Frame]:
+    """Return a frame for each text, each with its own changes of the same scene."""
+    for title, text, changes in frames:
+        yield Frame(title, text, changed(scene, **changes))
+
+
+def rows_in(scene: dict[str, Any]) -> SceneRows:
+    """Return the rows of a scene of points."""
+    return rows_of(read_scene(scene, StudioLimits()), _no_table, StudioLimits())
+
+
+def step(scene: dict[str, Any], machine: Any) -> dict[str, Any]:
+    """Return the answer that a machine, in the middle of its fit, gives."""
+    bounds = scene["view"]["bounds"] if scene["task"] == "regression" else WIDE
+    shown = {**scene, "view": {**scene["view"], "bounds": bounds, "nx": ACROSS, "ny": UP}}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return answer_of(read_scene(shown, StudioLimits()), Fitted(machine, rows_in(shown)))
+
+
+def quietly_fitted(machine: Any, *data: Any) -> Any:
+    """Fit, without the words about being broken off, which is what is meant."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return machine.fit(*data)
+
+
+def _no_table(name: str) -> Any:
+    raise LookupError(name)

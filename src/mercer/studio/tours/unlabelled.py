@@ -6,9 +6,20 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mercer.machines import PCA, GaussianMixture, KMeans
-from mercer.studio.tours.making import NOTHING, changed, preset, quietly_fitted, rows_in, step, told
-from mercer.studio.tours.tour import Frame, Tour
+from mercer.machines.clustering.kmeans import KMeans
+from mercer.machines.decomposition.pca import PCA
+from mercer.machines.mixture.gaussian_mixture import GaussianMixture
+from mercer.studio.tours.tour import (
+    NOTHING,
+    Frame,
+    Tour,
+    changed,
+    preset,
+    quietly_fitted,
+    rows_in,
+    step,
+    told,
+)
 
 _MOVES = 10
 _EM_STEPS = (1, 2, 3, 5, 8, 13, 21, 34, 55)

@@ -10,8 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer import machines
 from mercer.array_types import Array
-from mercer.compat.sklearn.base.inputs import NOTHING
-from mercer.compat.sklearn.base.margin import DropIn
+from mercer.compat.sklearn.base import NOTHING, DropIn
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import check_share

@@ -1,1 +1,0 @@
-"""From an expression to what compiled loops run: programs, operands, rounding bounds."""

@@ -1,1 +1,0 @@
-"""Box programmes of support vector machines on a card."""

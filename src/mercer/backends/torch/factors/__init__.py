@@ -1,1 +1,0 @@
-"""Factors of large matrices on a device: triangles by panels, and sums of squares."""

@@ -1,1 +1,0 @@
-"""Generated kernels: an expression becomes one Triton kernel, its matrix is not stored."""

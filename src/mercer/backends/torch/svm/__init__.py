@@ -1,0 +1,1 @@
+"""Box QPs of support vector machines on a GPU."""

@@ -1,1 +1,0 @@
-"""Kernel matrices of points with themselves, stored on a device."""

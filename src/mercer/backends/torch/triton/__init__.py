@@ -1,0 +1,1 @@
+"""Triton kernels: products with K without storing it."""

@@ -1,1 +1,0 @@
-"""Class means, tables, Gaussian classes, nearest neighbours."""

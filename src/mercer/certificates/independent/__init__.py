@@ -1,1 +1,0 @@
-"""Judgements of directions that are far from Gaussian."""

@@ -1,1 +1,0 @@
-"""Weights and scales of kernels."""

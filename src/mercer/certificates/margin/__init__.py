@@ -1,1 +1,0 @@
-"""Support vector machines: duality gap and KKT conditions."""

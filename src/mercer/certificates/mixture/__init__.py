@@ -1,1 +1,0 @@
-"""Mixtures and latent Gaussians: stationarity of the likelihood."""

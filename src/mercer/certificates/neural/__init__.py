@@ -1,1 +1,0 @@
-"""Autoencoders: stationarity and held-out bounds, without torch."""

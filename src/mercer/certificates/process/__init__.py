@@ -1,1 +1,0 @@
-"""Gaussian processes: whether posteriors are right, and parameters stand where evidence is flat."""

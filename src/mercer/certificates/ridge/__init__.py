@@ -1,1 +1,0 @@
-"""Linear systems and ridge paths: residuals."""

@@ -1,1 +1,0 @@
-"""Penalised losses: duality gap and gradient."""

@@ -1,1 +1,0 @@
-"""Eigenpairs and doubly stochastic scalings: residuals, and what was left out."""

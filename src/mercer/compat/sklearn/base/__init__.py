@@ -1,1 +1,0 @@
-"""What the drop-in classes share."""

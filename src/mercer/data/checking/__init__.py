@@ -1,1 +1,0 @@
-"""What is wrong with a table before anything is learnt from it."""

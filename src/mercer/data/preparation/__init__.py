@@ -1,1 +1,0 @@
-"""What turns the columns of a table into numbers, by their kinds."""

@@ -1,1 +1,0 @@
-"""Figures of merit with their confidence intervals."""

@@ -1,1 +1,0 @@
-"""Rows of a fit: of a table in memory, or of a file read block by block."""

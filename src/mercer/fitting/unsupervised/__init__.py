@@ -1,1 +1,0 @@
-"""Models without a target: clusters, projections, topics."""

@@ -1,1 +1,0 @@
-"""Neighbourhood graphs, their components, nearest neighbours in feature space."""

@@ -1,1 +1,0 @@
-"""Ways to hold K: dense, cached rows, lazy, factored, low rank, sparse, given."""

@@ -1,1 +1,0 @@
-"""K centred, scaled, shifted, restricted to rows, or mixed from others."""

@@ -1,1 +1,0 @@
-"""Kernels as text: names, parsing, defaults, printing."""

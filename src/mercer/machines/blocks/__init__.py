@@ -1,0 +1,1 @@
+"""Fits over rows in blocks: shared problems, features, and entry points."""

@@ -1,1 +1,0 @@
-"""Nearest mean and neighbours, the Fisher discriminant, rectangles."""

@@ -1,1 +1,0 @@
-"""Rows placed by their distances."""

@@ -1,1 +1,0 @@
-"""Independent components and projection pursuit."""

@@ -1,0 +1,1 @@
+"""Learning the kernel: weights of a sum, one scale per feature."""

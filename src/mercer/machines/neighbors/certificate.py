@@ -1,0 +1,203 @@
+"""Certificates of nearest rows and of class means."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import Gram, exact
+from mercer.gram.definiteness import NEGATIVE
+from mercer.gram.graph import ROUNDINGS, nearness
+from mercer.machines.neighbors.problem import (
+    ClassMeans,
+    Means,
+    MostSimilar,
+    Nearest,
+    Neighbourhoods,
+)
+from mercer.resources import rows_at_once
+from mercer.solvers.certificate import Certificate, certify, larger
+
+# --- nearest -------------------------------------------------------------------------------------
+#
+# Are these the nearest, or most similar, points? All from the asked points, anew in float64.
+
+_TOL = 1e-9
+_AT_ONCE = 256
+_ARRAYS = 4  # of a block: entries of K, distances, their rounding, and their order
+
+
+@dataclass(frozen=True)
+class NearestQuantities:
+    """Measures of neighbourhoods.
+
+    Attributes
+    ----------
+    points : int
+        How many points were looked at.
+    nearer_outside : float
+        Largest amount by which a point left out is nearer (or more similar) than one taken in,
+        beyond rounding and relative to its own distance (or similarity); zero where all are right.
+    invalid : int
+        Numbers that are no points, or occur twice in a neighbourhood.
+    smallest_distance : float
+        The smallest squared distance that was met, over the largest k(x, x), where the kernel is
+        not known to be one; below zero, beyond rounding, there are no distances.
+    """
+
+    points: int
+    nearer_outside: float
+    invalid: int
+    smallest_distance: float = 0.0
+
+
+@certify.register
+def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    gram, worst, least = exact(problem.gram), 0.0, 0.0
+    invalid = _invalid(value.index, problem.gram.shape[0])
+    step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
+    for first in range(0, 0 if invalid else len(problem.points), step):
+        part = slice(first, first + step)
+        key, rounding = nearness(gram, problem.points[part])
+        worst = larger(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
+        least = min(least, _smallest(gram, problem.points[part]))
+    complete = value.index.shape == (len(problem.points), problem.count)
+    distances = least >= -NEGATIVE
+    ok = worst <= tol and invalid == 0 and complete and distances
+    found = NearestQuantities(len(problem.points), worst, invalid, least)
+    statement = (
+        "the kernel matrix is not positive semidefinite: the squared distance of two points is "
+        f"{least:.2g} of the longest, so none is the nearest"
+        if not distances
+        else f"for {found.points} points, no other point is nearer than the {problem.count} given"
+        if ok
+        else "a nearer point was left out, or the neighbourhoods are not what was asked for"
+    )
+    return Certificate(bool(ok), found, tol, statement)
+
+
+@certify.register
+def _(problem: MostSimilar, value: Neighbourhoods, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    gram, worst = exact(problem.gram), 0.0
+    invalid = _invalid(value.index, gram.shape[0])
+    largest = float(np.abs(gram.diag()).max(initial=0.0))
+    step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
+    for first in range(0, 0 if invalid else len(problem.points), step):
+        part = slice(first, first + step)
+        similarity = np.asarray(gram.rows(problem.points[part]), dtype=np.float64)
+        rounding = ROUNDINGS * max(largest, float(np.abs(similarity).max(initial=0.0)))
+        worst = larger(
+            worst, float(_excess(-similarity, value.index[part], rounding).max(initial=0))
+        )
+    ok = worst <= tol and not invalid and value.index.shape == (len(problem.points), problem.count)
+    found = NearestQuantities(len(problem.points), worst, invalid)
+    statement = (
+        f"for {found.points} points, no other point is more similar than the {problem.count} given"
+        if ok
+        else "a more similar point was left out, or the neighbourhoods are not what was asked for"
+    )
+    return Certificate(bool(ok), found, tol, statement)
+
+
+def _smallest(gram: Gram, points: Array) -> float:
+    """Return the smallest squared distance from some points, over the largest k(x, x)."""
+    if gram.valid:
+        return 0.0
+    lengths = gram.diag()
+    longest = max(float(np.abs(lengths).max(initial=0.0)), np.finfo(float).tiny)
+    rows = np.asarray(gram.rows(points), dtype=np.float64)
+    return float((lengths[points, None] + lengths - 2.0 * rows).min(initial=0.0)) / longest
+
+
+def _invalid(index: Array, n: int) -> int:
+    ordered = np.sort(index, axis=1)
+    twice = np.count_nonzero(ordered[:, 1:] == ordered[:, :-1])
+    return int(twice + np.count_nonzero((index < 0) | (index >= n)))
+
+
+def _excess(key: Array, index: Array, rounding: float) -> Array:
+    """Return how much farther the farthest taken is than the nearest left out, relatively."""
+    rows = np.arange(len(index))[:, None]
+    farthest = key[rows, index].max(axis=1, initial=-np.inf)
+    left = key.copy()
+    left[rows, index] = np.inf
+    nearest = left.min(axis=1, initial=np.inf)
+    over = np.where(np.isfinite(nearest), farthest - nearest - rounding, 0.0)
+    size = np.where(np.isfinite(nearest) & (nearest != 0), np.abs(nearest), 1.0)
+    return np.asarray(np.maximum(over, 0.0) / size)
+
+
+# --- class means ---------------------------------------------------------------------------------
+#
+# Are these the class means? Shares that add up, and lengths computed anew.
+
+_ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
+_LOST = 1e-15  # of k(x, x) before rows were centred: an estimate of the rounding that leaves
+
+
+@dataclass(frozen=True)
+class ClassMeansQuantities:
+    """Measures of class means.
+
+    Attributes
+    ----------
+    share_error : float
+        Largest difference of a coefficient from the row's share in the mean of its class, over the
+        largest share.
+    length_error : float
+        Largest error of a squared length, over the largest k(x, x).
+    closest_pair : float
+        Smallest distance between two means, over the root of the largest k(x, x); at rounding, the
+        classes cannot be told apart by their means, and no answer is certified.
+    smallest_square : float
+        The smallest squared length of a mean, of the step between two, or from a mean to a row,
+        over the largest k(x, x); below zero, beyond rounding, K is not positive semidefinite and
+        there are no distances.
+    """
+
+    share_error: float
+    length_error: float
+    closest_pair: float
+    smallest_square: float = 0.0
+
+
+@certify.register
+def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
+    tol = _TOL if tol is None else tol
+    shares, gram = problem.shares(), exact(problem.gram)
+    rounding = _LOST * float(np.abs(gram.raw.diag()).max(initial=0.0))
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding, np.finfo(float).tiny)
+    images = np.asarray(gram @ shares)
+    products = shares.T @ images
+    squared = products.diagonal()
+    apart = squared[:, None] + squared[None, :] - 2 * products
+    pairs = apart[np.triu_indices(problem.count, 1)]
+    to_rows = gram.diag()[:, None] - 2 * images + squared
+    least = float(min(x.min(initial=0.0) for x in (squared, pairs, to_rows))) / size
+    closest = float(np.sqrt(max(pairs.min(), 0.0) / size)) if len(pairs) else float("inf")
+    if size <= rounding:  # of rows far from the origin nothing is left that could be told apart
+        closest, least = 0.0, 0.0
+    quantities = ClassMeansQuantities(
+        float(np.abs(value.coef - shares).max() / shares.max()),
+        float(np.abs(value.squared - squared).max() / size),
+        closest,
+        least,
+    )
+    apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -NEGATIVE
+    ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
+    statement = (
+        f"the {problem.count} points are the means of their classes; the closest two are "
+        f"{quantities.closest_pair:.3g} apart, in units of the longest row"
+        if apart_enough
+        else "two means are the same to rounding, which then decides between their classes"
+    )
+    if not lengths:
+        statement = (
+            "the kernel matrix is not positive semidefinite: the squared length of a mean, or of "
+            f"a step to one, is {least:.2g} of the longest row, so none is the nearest"
+        )
+    return Certificate(bool(ok and lengths), quantities, tol, statement)

@@ -1,0 +1,149 @@
+"""Nearest rows, most similar rows, and class means: the problems, and means in closed form."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.array_types import Array
+from mercer.gram import Gram
+from mercer.solvers.base import Solution, Solver, Status, Watch, report
+
+# --- nearest -------------------------------------------------------------------------------------
+#
+# The nearest points of some points, in feature space, and the most similar ones.
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """An answer to `Nearest` or `MostSimilar`.
+
+    Attributes
+    ----------
+    index : (m, count) int array
+        For each point asked about, the numbers of its nearest points, itself among them.
+    """
+
+    index: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Nearest:
+    """The `count` nearest points of some of the points of a Gram, each itself included.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    points : (m,) int array
+        Which points are asked about.
+    count : int
+        How many neighbours of each.
+    """
+
+    gram: Gram
+    points: Array
+    count: int
+
+
+@dataclass(frozen=True, eq=False)
+class MostSimilar:
+    """The `count` points of a Gram with the largest k(x, z), each point itself a candidate.
+
+    Attributes
+    ----------
+    gram : Gram
+        K; it need not be positive semidefinite.
+    points : (m,) int array
+        Which points are asked about.
+    count : int
+        How many neighbours of each.
+    """
+
+    gram: Gram
+    points: Array
+    count: int
+
+
+# --- class means ---------------------------------------------------------------------------------
+#
+# Means of classes in feature space: what the simplest of classifiers compares a row with.
+
+
+@dataclass(frozen=True, eq=False)
+class Means:
+    """An answer to `ClassMeans`.
+
+    Attributes
+    ----------
+    coef : (n, classes) array
+        The mean of class c is sum_i coef[i, c] phi(x_i).
+    squared : (classes,) array
+        Squared lengths of the means.
+    """
+
+    coef: Array
+    squared: Array
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMeans:
+    """The mean of each class and its squared length.
+
+    Attributes
+    ----------
+    gram : Gram
+        K.
+    codes : (n,) int array
+        The number of the class of each row.
+    weights : (n,) array
+        How often each row counts.
+    count : int
+        How many classes.
+    """
+
+    gram: Gram
+    codes: Array
+    weights: Array
+    count: int
+
+    def shares(self) -> Array:
+        """Return the share of each row in the mean of each class: (n, classes)."""
+        totals = np.bincount(self.codes, self.weights, self.count)
+        shares = np.zeros((len(self.codes), self.count))
+        shares[np.arange(len(self.codes)), self.codes] = self.weights / totals[self.codes]
+        return shares
+
+
+# --- class means ---------------------------------------------------------------------------------
+#
+# Class means: their coefficients are known, their lengths are one product with K.
+
+_ROUNDING = 1e-7  # of the longest row: means nearer than that cannot be told apart
+
+
+@dataclass(frozen=True)
+class Averages(Solver):
+    """Average the rows of each class."""
+
+    answers = ClassMeans
+
+    def run(self, problem: ClassMeans, watch: Watch, start: Any = None) -> Solution:
+        """Multiply once."""
+        coef = problem.shares()
+        products = coef.T @ (problem.gram @ coef)
+        squared = products.diagonal().copy()
+        same = _closest(products) <= _ROUNDING**2 * np.abs(problem.gram.diag()).max(initial=0.0)
+        status, seen = Status.SOLVED, ""
+        if same:
+            status, seen = Status.INACCURATE, "two means are the same to rounding"
+        return report(self, Means(coef, squared), status, 1, watch, seen)
+
+
+def _closest(products: Array) -> float:
+    """Return the smallest squared distance between two means; infinite if there is only one."""
+    squared = products.diagonal()
+    apart = squared[:, None] + squared - 2 * products
+    return float(apart[np.triu_indices(len(apart), 1)].min(initial=np.inf))

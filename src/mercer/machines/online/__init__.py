@@ -1,1 +1,0 @@
-"""The perceptron, one example at a time."""

@@ -1,1 +1,0 @@
-"""Gaussian processes: regression and classification with their uncertainty."""

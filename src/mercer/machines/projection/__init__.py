@@ -1,1 +1,0 @@
-"""Principal components: plain, kernel, probabilistic; whitening; pre-images."""

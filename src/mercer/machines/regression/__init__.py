@@ -1,1 +1,0 @@
-"""Kernel ridge and logistic regression."""

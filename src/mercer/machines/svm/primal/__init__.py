@@ -1,0 +1,1 @@
+"""Linear support vector machines, solved in the space of features."""

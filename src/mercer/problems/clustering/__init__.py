@@ -1,1 +1,0 @@
-"""Partitions and minimum cuts."""

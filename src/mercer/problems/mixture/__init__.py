@@ -1,1 +1,0 @@
-"""Mixtures and latent Gaussians."""

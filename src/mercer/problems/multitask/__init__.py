@@ -1,1 +1,0 @@
-"""Several tasks that have something in common: what is asked of them."""

@@ -1,1 +1,0 @@
-"""Autoencoders, whose maps are networks of layers."""

@@ -1,1 +1,0 @@
-"""Gaussian processes: what is asked of them."""

@@ -1,1 +1,0 @@
-"""Penalised least squares: one penalty, or a path of them."""

@@ -1,1 +1,0 @@
-"""Eigenpairs, and doubly stochastic scaling."""

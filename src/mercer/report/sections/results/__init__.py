@@ -1,1 +1,0 @@
-"""What came out: figures of classifiers and regressions, groups, projections, topics."""

@@ -1,0 +1,1 @@
+"""Rows on a Dask cluster: arrays, data frames, and files."""

@@ -1,1 +1,0 @@
-"""How a search runs: tasks, scheduling, journals, progress."""

@@ -1,1 +1,0 @@
-"""What support vector machines on one grid share."""

@@ -1,1 +1,0 @@
-"""What ridge regressions on one grid share."""

@@ -1,1 +1,0 @@
-"""Lloyd's steps, seeding, relaxations, maximum flow."""

@@ -1,1 +1,0 @@
-"""Canonical correlations, by how each view is held."""

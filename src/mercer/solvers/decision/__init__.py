@@ -1,1 +1,0 @@
-"""Markov decision processes: sweeps over values, or over policies."""

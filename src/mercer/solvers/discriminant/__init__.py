@@ -1,1 +1,0 @@
-"""Generalised eigenproblems of scatter matrices."""

@@ -1,1 +1,0 @@
-"""Maximum entropy: Newton steps and iterative scaling."""

@@ -1,1 +1,0 @@
-"""Directions along which rows are as far from Gaussian as they can be."""

@@ -1,1 +1,0 @@
-"""Weights on the simplex, and scales by descent."""

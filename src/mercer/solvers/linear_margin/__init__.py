@@ -1,1 +1,0 @@
-"""Support vector machines on features: interior point, coordinate descent."""

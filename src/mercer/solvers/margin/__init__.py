@@ -1,1 +1,0 @@
-"""Support vector machines on a kernel matrix: SMO, working sets, Newton finish."""

@@ -1,1 +1,0 @@
-"""Several tasks that have something in common: by Kronecker structure, or readings one by one."""

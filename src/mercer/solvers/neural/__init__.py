@@ -1,1 +1,0 @@
-"""Training of networks, with torch."""

@@ -1,1 +1,0 @@
-"""Gaussian processes: posteriors, modes, and parameters of most evidence."""

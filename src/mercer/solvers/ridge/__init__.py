@@ -1,1 +1,0 @@
-"""Linear systems and their regularization paths."""

@@ -1,1 +1,0 @@
-"""Ridge paths over folds: all penalties of all folds, from work that they share."""

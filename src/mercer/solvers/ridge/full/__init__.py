@@ -1,1 +1,0 @@
-"""Ridge equations of the full kernel, every row a centre, where K does not fit in memory."""

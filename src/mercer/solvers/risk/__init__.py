@@ -1,1 +1,0 @@
-"""Newton, LBFGS and stochastic gradients for penalised losses."""

@@ -1,1 +1,0 @@
-"""Rows of which only some have a label."""

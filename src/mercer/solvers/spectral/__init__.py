@@ -1,1 +1,0 @@
-"""Eigenpairs: LAPACK, Lanczos, LOBPCG, thick restarts."""

@@ -1,1 +1,0 @@
-"""How support vector machines are solved over blocks."""

@@ -1,1 +1,0 @@
-"""What the studio offers: machines by task, their parameters, kernels, presets."""

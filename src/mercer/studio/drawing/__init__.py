@@ -1,1 +1,0 @@
-"""What a fitted machine looks like: surfaces, curves, and the layers over them."""

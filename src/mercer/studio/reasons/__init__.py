@@ -1,1 +1,0 @@
-"""Why a machine answers as it does at one point: sums over points, and shares of other parts."""

@@ -1,1 +1,0 @@
-"""Scenes: what a page shows, read with care, and the rows in it."""
