@@ -15,7 +15,6 @@ from mercer.kernels.sequences import (
     KgramTable,
     Numbering,
     count_kgrams,
-    forget_kgrams,
     products,
     remembered_bytes,
 )
@@ -28,9 +27,9 @@ rng = np.random.default_rng(0)
 
 @pytest.fixture(autouse=True)
 def nothing_remembered():
-    forget_kgrams()
+    kgram_counts._TABLES.clear()
     yield
-    forget_kgrams()
+    kgram_counts._TABLES.clear()
 
 
 @pytest.fixture
@@ -103,7 +102,7 @@ def test_equal_tokens_of_different_types_are_equal():
 def test_chunks_do_not_matter(monkeypatch):
     rows = [*texts(20, 30), "", "a"]
     whole = Spectrum(4)(rows)
-    forget_kgrams()
+    kgram_counts._TABLES.clear()
     monkeypatch.setattr(kgram_counts, "_CHUNK", 1)
     np.testing.assert_array_equal(Spectrum(4)(rows), whole)
 
@@ -266,7 +265,7 @@ def test_after_an_interrupt_nothing_half_counted_is_left(monkeypatch, error):
     monkeypatch.setattr(kgram_counts, "_CHUNK", 1)
     wanted = Spectrum(3)(rows)
     for stop in range(1, 40, 3):
-        forget_kgrams()
+        kgram_counts._TABLES.clear()
         looks = iter(range(10**6))
 
         def check(stop=stop, looks=looks):

@@ -258,12 +258,6 @@ def remembered_bytes() -> int:
     return sum(table.nbytes for table in list(_TABLES.values()))
 
 
-def forget_kgrams() -> None:
-    """Forget all counts."""
-    with _turn():
-        _TABLES.clear()
-
-
 def _forget_excess() -> None:
     while _TABLES and not _fits(remembered_bytes()):
         del _TABLES[next(iter(_TABLES))]

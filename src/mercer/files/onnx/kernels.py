@@ -268,11 +268,6 @@ def _(s: SymmetricSum, graph: Graph, x: str) -> str:
 # A kernel's expression as nodes: one rule per node, as in `backends/reference/evaluate.py`.
 
 
-def needs_differences(expression: Expression) -> bool:
-    """Return whether the root of a distance is taken: rounding of zero would become its root."""
-    return any(isinstance(node, Sqrt) for node in walk(expression))
-
-
 class RowPairs:
     """Pairs of new rows x with constant rows Y, or of new rows with themselves (Y is None)."""
 

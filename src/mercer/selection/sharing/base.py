@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from inspect import signature
 from typing import Any
 
-import numpy as np
 from sklearn.metrics import check_scoring, get_scorer
 from sklearn.pipeline import Pipeline
 
@@ -142,12 +141,6 @@ def asks_for_probabilities(scorers: Mapping[str, Any]) -> bool:
     """Return whether a scorer asks for `predict_proba`, which needs a machine that is fitted."""
     asked = (getattr(scorer, "_response_method", "predict") for scorer in scorers.values())
     return any(method == "predict_proba" for method in asked)
-
-
-def scores_of(scorers: Mapping[str, Any], known: Any, y: Any) -> dict[str, float]:
-    """Score known answers against the truth."""
-    nothing = np.empty((len(y), 0))
-    return {name: float(scorer(known, nothing, y)) for name, scorer in scorers.items()}
 
 
 # --- refit ---------------------------------------------------------------------------------------

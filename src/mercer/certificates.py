@@ -1,4 +1,4 @@
-"""Is it right? An answer is judged from the problem alone, in float64, whoever produced it."""
+"""Certificates: the function `certify`, and what it measures for each kind of problem."""
 
 from mercer.machines.bayes.certificate import (
     ClassTablesQuantities,
@@ -14,7 +14,6 @@ from mercer.machines.clustering.certificate import (
     ScalingQuantities,
 )
 from mercer.machines.compression.problem import ReductionQuantities
-from mercer.machines.correlation import certificate as correlation
 from mercer.machines.correlation.certificate import CorrelationQuantities
 from mercer.machines.decomposition.ica_fixed_point import UnmixingQuantities
 from mercer.machines.decomposition.probabilistic_pca_em import LatentQuantities
@@ -37,20 +36,15 @@ from mercer.machines.neighbors.certificate import ClassMeansQuantities, NearestQ
 from mercer.machines.neural.certificate import AutoencodingQuantities, VariationalQuantities
 from mercer.machines.perceptron.certificate import SeparationQuantities
 from mercer.machines.reinforcement.certificate import BellmanQuantities
-from mercer.machines.ridge import certificate as linear_system
-from mercer.machines.ridge import certificate as ridge_path
 from mercer.machines.ridge.certificate import FoldedPathQuantities, LinearSystemQuantities
 from mercer.machines.semi_supervised.certificate import (
     DeformationQuantities,
     GraphLabelsQuantities,
     ManifoldQuantities,
 )
-from mercer.machines.svm import certificate as box_qp
-from mercer.machines.svm import certificate as many
 from mercer.machines.svm.blocks import BlockMarginQuantities
 from mercer.machines.svm.certificate import BoxQPQuantities, ManyQuantities, MarginPathQuantities
 from mercer.solvers.certificate import Certificate, StreamQuantities, certify
-from mercer.solvers.eigen import certificate as eigenproblem
 from mercer.solvers.eigen.certificate import EigenQuantities
 
 __all__ = [
@@ -98,6 +92,3 @@ __all__ = [
     "GraphLabelsQuantities",
     "certify",
 ]
-
-# imported for the certificates they register
-_ = (box_qp, correlation, eigenproblem, linear_system, many, ridge_path)

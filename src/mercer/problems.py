@@ -1,7 +1,7 @@
-"""What is asked: frozen values that hold a Gram and vectors, and nothing about how to answer.
+"""Problems of all families: frozen values that hold a Gram and vectors.
 
-A machine translates data to one of these; solvers answer them; certificates judge the answers.
-`svm` writes each support vector machine as a `BoxQP`.
+Estimators translate data to a problem, solvers solve it, and `mercer.certificates` verifies the
+solution. `svm` writes each support vector machine as a `BoxQP`.
 """
 
 from mercer.machines.bayes.problem import (

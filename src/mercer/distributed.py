@@ -1,4 +1,4 @@
-"""Rows on a cluster: Dask arrays and data frames, and a running client."""
+"""Rows on a Dask cluster: arrays, data frames, files, and predictions for them."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -1,4 +1,4 @@
-"""Rows in blocks: more of them than memory holds, or spread over machines."""
+"""Rows in blocks: more of them than memory holds, or spread over computers."""
 
 from mercer.rows.blocks import (
     ArrayBlocks,
