@@ -55,7 +55,6 @@ if TYPE_CHECKING:
         LabelSpreading,
     )
     from mercer.machines.semi_supervised.manifold import LaplacianRidge, LaplacianSVC
-    from mercer.machines.solve import SolverError, solve
     from mercer.machines.svm.novelty import EnclosingBall, OneClassSVM
     from mercer.machines.svm.svc import SVC
     from mercer.machines.svm.svr import SVR
@@ -63,6 +62,7 @@ if TYPE_CHECKING:
     from mercer.selection import Tuned, choose, tune
     from mercer.solvers.base import Solution, Status
     from mercer.solvers.certificate import Certificate, certify
+    from mercer.solvers.dispatch import SolverError, solve
 
 __version__ = "0.15.0"
 

@@ -25,10 +25,10 @@ from mercer.gram import (
     make_gram,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.machines.solve import choose
 from mercer.problems import Eigenproblem, Modes
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import Eigh, Lanczos, Status, solve
+from mercer.solvers.dispatch import choose
 from mercer.solvers.eigen.block_lanczos import largest_pairs
 from mercer.solvers.eigen.dense import signs_of
 

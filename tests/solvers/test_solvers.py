@@ -11,7 +11,6 @@ import mercer
 from mercer.certificates import certify
 from mercer.gram import CenteredGram, Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Sigmoid
-from mercer.machines.solve import choose
 from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP, Eigenproblem, LinearSystem, RidgePath
 from mercer.solvers import (
@@ -31,6 +30,7 @@ from mercer.solvers import (
     WorkingSets,
     solve,
 )
+from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)

@@ -25,13 +25,13 @@ from mercer.gram import (
     make_gram,
 )
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
-from mercer.machines.solve import choose
 from mercer.machines.svm import active_set_newton, subset_descent
 from mercer.machines.svm import problem as svm
 from mercer.machines.svm.active_set_newton import newton
 from mercer.machines.svm.descent import Violation
 from mercer.problems import Dual, Duals, Many
 from mercer.solvers import SMO, Each, Gap, SolverError, Status, WorkingSets, solve
+from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
 KINDS = ["svc", "svc_l2", "nu_svc", "svr", "svr_l2", "nu_svr", "one_class", "ball"]

@@ -44,11 +44,11 @@ from mercer.machines.multitask.problem import TaskEvidence, TaskPosterior, TaskR
 from mercer.machines.neighbors.problem import ClassMeans, Means
 from mercer.machines.perceptron.problem import Separation, Separator
 from mercer.machines.ridge.problem import Coefficients, LinearSystem, PathValue, RidgePath
-from mercer.machines.solve import known_answers
 from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many
 from mercer.selection import FeatureElimination, Tuned
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import Certificate, StreamQuantities
+from mercer.solvers.dispatch import known_answers
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
 
 # --- compare -------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from mercer.rows.points import is_objects, is_sparse
 # How K is held and in which precision: every threshold of that choice, with its reason.
 #
 # Numbers only: storage and precision are decided by them in `build`, algorithms in
-# `machines/solve.py`. Times were measured on one core of a server, best of several, 20 columns,
+# `solvers/dispatch.py`. Times were measured on one core of a server, best of several, 20 columns,
 # Gaussian kernel unless said otherwise; thresholds are rounded, as times move by half between
 # machines.
 

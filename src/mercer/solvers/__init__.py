@@ -59,7 +59,6 @@ if TYPE_CHECKING:
         GraphCholesky,
         GraphConjugateGradient,
     )
-    from mercer.machines.solve import SolverError, solve
     from mercer.machines.svm.descent import Gap, Violation
     from mercer.machines.svm.path import Each, SMOPath
     from mercer.machines.svm.primal.crossover import DualDescent
@@ -67,6 +66,7 @@ if TYPE_CHECKING:
     from mercer.machines.svm.smo import SMO
     from mercer.machines.svm.subset_descent import WorkingSets
     from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
+    from mercer.solvers.dispatch import SolverError, solve
     from mercer.solvers.eigen.dense import Eigh
     from mercer.solvers.eigen.lanczos_solver import Lanczos
     from mercer.solvers.eigen.lobpcg import LOBPCG
@@ -272,7 +272,7 @@ _HOMES = {
         "GraphCholesky",
         "GraphConjugateGradient",
     ),
-    "mercer.machines.solve": (
+    "mercer.solvers.dispatch": (
         "SolverError",
         "solve",
     ),

@@ -41,6 +41,7 @@ def larger(one: float, other: float) -> float:
 # Nothing from the inside of a solver is used: K is evaluated anew in float64 from the points. So
 # the answer of another library can be judged by the same code.
 
+VACUOUS = 0.995  # relative gaps from here on, 100 % as people round, say nothing of an objective
 # people take a proof of the optimum for praise of the model
 _SCOPE = "(of the problem as stated; whether its kernel and parameters suit the data, tuning says)"
 

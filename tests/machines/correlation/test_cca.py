@@ -332,7 +332,7 @@ def test_sparse_equals_dense():
 def test_many_sparse_rows_are_never_written_out(monkeypatch):
     from mercer.machines.correlation import views as _views
 
-    auto = importlib.import_module("mercer.machines.solve")
+    auto = importlib.import_module("mercer.machines.correlation.solvers")
 
     rng = np.random.default_rng(0)
     A = sparse.random_array((120, 40), density=0.2, rng=rng, format="csr")

@@ -10,11 +10,11 @@ from mercer import certify, solve
 from mercer.gram import Need, PrecomputedGram, make_gram
 from mercer.gram.transformed import restricted
 from mercer.kernels import Gaussian, Linear
-from mercer.machines.solve import choose
 from mercer.machines.svm import problem as svm
 from mercer.machines.svm.path import warm_starts
 from mercer.problems import MarginPath, PathDuals, PathSetting
 from mercer.solvers import SMO, Each, SMOPath, SolverError, Status
+from mercer.solvers.dispatch import choose
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))

@@ -16,7 +16,6 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.machines.ridge.folds import FoldSystem
 from mercer.machines.ridge.krylov_folds import by_subspaces
 from mercer.machines.ridge.problem import FeatureMoments
-from mercer.machines.solve import choose
 from mercer.problems import FoldedRidgePath, LinearSystem
 from mercer.solvers import (
     BandFolds,
@@ -29,6 +28,7 @@ from mercer.solvers import (
     Watch,
     solve,
 )
+from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
 PENALTIES = np.logspace(-3, 2, 8)

@@ -13,7 +13,6 @@ from mercer.gram.evaluated import Source
 from mercer.kernels import Gaussian
 from mercer.machines.ridge import eigenpro_sketch_and_project
 from mercer.machines.ridge.conjugate_gradient import LowRankPreconditioner, near_rows
-from mercer.machines.solve import choose
 from mercer.problems import LinearSystem
 from mercer.resources import MemoryBudgetError
 from mercer.solvers import (
@@ -26,6 +25,7 @@ from mercer.solvers import (
     Watch,
     solve,
 )
+from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
 rng = np.random.default_rng(0)

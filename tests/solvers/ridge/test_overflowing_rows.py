@@ -6,7 +6,7 @@ import pytest
 from mercer import KernelRidge
 from mercer.approximation import Nystrom
 from mercer.kernels import Polynomial
-from mercer.machines.solve import SolverError
+from mercer.solvers.dispatch import SolverError
 
 
 @pytest.mark.filterwarnings("ignore")

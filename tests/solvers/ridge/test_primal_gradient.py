@@ -10,9 +10,9 @@ from mercer.certificates import certify
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.kernels import Gaussian, Linear
 from mercer.machines.ridge import normal_equations
-from mercer.machines.solve import choose
 from mercer.problems import LinearSystem
 from mercer.solvers import Primal, PrimalConjugateGradient, Status, solve
+from mercer.solvers.dispatch import choose
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((700, 3))

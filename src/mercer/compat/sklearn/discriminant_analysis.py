@@ -36,9 +36,9 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.discriminant.problem import Discriminant
 from mercer.machines.discriminant.solvers import PrimalDiscriminant
-from mercer.machines.solve import solve
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- covariances ---------------------------------------------------------------------------------
 #

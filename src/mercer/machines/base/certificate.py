@@ -22,11 +22,10 @@ from mercer.gram import Gram, Source, exact
 from mercer.gram.definiteness import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words, is_trying_settings
-from mercer.machines.svm.certificate import VACUOUS
 from mercer.rows.devices import where_rows_are
 from mercer.rows.points import is_objects, is_sparse
 from mercer.solvers.base import Solution, Solver, Status
-from mercer.solvers.certificate import Certificate, StreamQuantities, certify
+from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify
 
 Judge = Callable[[Any, Any], Certificate]
 

@@ -19,10 +19,10 @@ from mercer.machines.base.targets import normalised, prior_of
 from mercer.machines.bayes.columns import AttributeTable, Values, slots, tabulated
 from mercer.machines.bayes.gaussian_scores import warn_of_small
 from mercer.machines.bayes.problem import LOG_ZERO, ClassModel, ClassTables, ColumnMoments
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- lazy solution -------------------------------------------------------------------------------
 #

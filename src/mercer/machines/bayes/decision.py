@@ -32,9 +32,9 @@ from mercer.machines.base.targets import (
 from mercer.machines.bayes.columns import AttributeColumn, AttributeTable, is_missing, read_table
 from mercer.machines.bayes.counts import check_smoothing
 from mercer.machines.bayes.problem import ClassTables, ColumnMoments
-from mercer.machines.solve import solve
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- symbols -------------------------------------------------------------------------------------
 #

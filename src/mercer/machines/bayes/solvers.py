@@ -18,6 +18,7 @@ from mercer.machines.bayes.problem import (
     smoothed_log,
 )
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- counting ------------------------------------------------------------------------------------
 #
@@ -107,3 +108,9 @@ class GaussianLikelihood(Solver):
         value = Spread(mean, scale, np.maximum(values, problem.floor), vectors)
         detail = f"{raised} variances raised to the floor" if raised else ""
         return report(self, value, Status.SOLVED, 1, watch, detail)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(ClassTables)(lambda problem: Counting())
+choose.register(GaussianClasses)(lambda problem: GaussianLikelihood())

@@ -15,6 +15,7 @@ from mercer.machines.clustering.problem import BalancedPartition, Clusters, abou
 from mercer.machines.clustering.seeding import Given, PlusPlus, Seeding
 from mercer.resources import require_memory
 from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- assignment ----------------------------------------------------------------------------------
 #
@@ -313,3 +314,8 @@ class _BalancedDescent:
 def _side_by_side(traces: list[list[float]]) -> Array:
     longest = max(map(len, traces))
     return np.array([trace + trace[-1:] * (longest - len(trace)) for trace in traces])
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(BalancedPartition)(lambda problem: BalancedLloyd())

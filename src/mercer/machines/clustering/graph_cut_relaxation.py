@@ -18,12 +18,12 @@ from mercer.gram.transformed import shifted, with_diagonal
 from mercer.kernels import Gaussian, Kernel, Laplacian, Matern, Precomputed, RationalQuadratic
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.sharing import Store
-from mercer.machines.solve import choose
-from mercer.machines.solve import solve as solved
 from mercer.resources import rows_at_once
 from mercer.rows.points import is_sparse
 from mercer.solvers.base import Callback, Solution, Solver, Status
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import choose
+from mercer.solvers.dispatch import solve as solved
 from mercer.solvers.eigen.certificate import EigenQuantities
 from mercer.solvers.eigen.lobpcg import LOBPCG
 from mercer.solvers.eigen.problem import Eigenproblem, Modes

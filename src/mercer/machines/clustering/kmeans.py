@@ -55,11 +55,11 @@ from mercer.machines.clustering.problem import (
 )
 from mercer.machines.clustering.relaxed_partition import LaterRelaxation, Relaxation, Relaxed
 from mercer.machines.clustering.seeding import Given, PlusPlus, RandomPoints, Seeding
-from mercer.machines.solve import solve
 from mercer.rows.chunks import gathered
 from mercer.rows.points import as_points, row_count, take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- means ---------------------------------------------------------------------------------------
 #

@@ -29,6 +29,7 @@ from mercer.machines.clustering.seeding import (
 )
 from mercer.resources import require_memory, thread_limit
 from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 _EQUAL = 1e-10  # objectives this close, relatively, count as equal
 _TOGETHER = 256  # clusters, of several starts, whose sums a compiled call holds at a time
@@ -142,3 +143,8 @@ def _side_by_side(answers: list[GroupAnswer]) -> Array | None:
         return None
     longest = max(map(len, ran))
     return np.stack([np.append(f, np.full(longest - len(f), f[-1])) for f in ran])
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Partition)(lambda problem: Lloyd())

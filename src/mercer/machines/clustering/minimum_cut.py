@@ -20,6 +20,7 @@ from mercer.gram import SparseGram
 from mercer.machines.clustering.problem import Bipartition, MinimumCut, affinity_gram
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 _LARGEST = 2.0**30
 
@@ -110,3 +111,8 @@ def _reached(left: Any, source: int) -> Array:
     side = np.zeros(left.shape[0], dtype=bool)
     side[breadth_first_order(left, source, return_predecessors=False)] = True
     return side
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(MinimumCut)(lambda problem: MaximumFlow())

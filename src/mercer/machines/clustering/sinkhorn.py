@@ -10,6 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- scaling -------------------------------------------------------------------------------------
 #
@@ -146,3 +147,8 @@ class _Mixing:
         P, S = np.stack(dp, axis=1), np.stack(ds, axis=1)
         gamma = np.linalg.lstsq(S, step, rcond=1e-10)[0]
         return np.asarray(point + step - (P + S) @ gamma)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Scaling)(lambda problem: Sinkhorn())

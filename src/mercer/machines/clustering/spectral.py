@@ -66,10 +66,10 @@ from mercer.machines.clustering.graph_cut_relaxation import (
 from mercer.machines.clustering.lloyd import Lloyd
 from mercer.machines.clustering.problem import CutValues, Partition, cut_values
 from mercer.machines.clustering.sinkhorn import Scaling
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse, own
 from mercer.solvers.base import Callback, Status
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 from mercer.solvers.eigen.certificate import is_orthonormal
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
 

@@ -42,11 +42,11 @@ from mercer.machines.clustering.spectral import (
     check_parameters,
 )
 from mercer.machines.decomposition.blocks import signs_of_extremes
-from mercer.machines.solve import solve
 from mercer.rows.blocks import Block, RowBlocks
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Status
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 from mercer.solvers.eigen.certificate import EigenQuantities
 from mercer.solvers.eigen.problem import Modes
 

@@ -1,3 +1,3 @@
 """Canonical correlation: problem, solvers, certificate, estimator."""
 
-from mercer.machines.correlation import certificate  # noqa: F401  for what it registers
+from mercer.machines.correlation import certificate, solvers  # noqa: F401  for what it registers

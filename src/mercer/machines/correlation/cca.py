@@ -57,10 +57,10 @@ from mercer.machines.correlation.views import (
     signed,
 )
 from mercer.machines.decomposition.components import near_origin
-from mercer.machines.solve import solve
 from mercer.resources import require_memory
 from mercer.rows.points import is_objects, take
 from mercer.solvers.base import Callback, Solution
+from mercer.solvers.dispatch import solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
 _SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three

@@ -13,7 +13,16 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor
 from mercer.backends.lapack import interruptible
-from mercer.gram import CenteredGram, FactoredGram, Gram, ScaledGram, pivoted_cholesky
+from mercer.gram import (
+    CachedGram,
+    CenteredGram,
+    FactoredGram,
+    Gram,
+    LazyGram,
+    ScaledGram,
+    pivoted_cholesky,
+)
+from mercer.gram.policy import LAPACK_ROWS
 from mercer.machines.correlation.problem import (
     CanonicalPairs,
     Correlation,
@@ -24,6 +33,7 @@ from mercer.machines.correlation.problem import (
 from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 from mercer.solvers.eigen.block_lanczos import block_width, largest_pairs
 from mercer.solvers.eigen.dense import DECOMPOSED, signs_of
 
@@ -738,3 +748,28 @@ class SparseView(View):
     def coef(self, P: Array) -> Array:
         """Multiply by (I - H) / penalty."""
         return np.asarray((P - self.shrink(P)) / self.penalty)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+
+@choose.register
+def _(problem: Correlation) -> Solver:
+    grams = [gram for gram, _ in problem.views]
+    if all(map(has_features, grams)):
+        return QRCorrelation()
+    if any(map(_unstored, grams)):
+        return IterativeCorrelation()
+    n = problem.gram_x.shape[0]
+    small = n <= LAPACK_ROWS or 3 * (problem.count + 32) > n
+    if small or CholeskyCorrelation().refuses(problem):
+        return EighCorrelation()
+    return CholeskyCorrelation()
+
+
+def _unstored(gram: Gram) -> bool:
+    """Return whether a Gram, under its wrappers, is better multiplied than written out."""
+    base = gram.raw
+    if not isinstance(base, FactoredGram) or has_features(base):
+        return isinstance(base, LazyGram | CachedGram)
+    return bool(min(base.factor.shape) > MOST)

@@ -38,11 +38,11 @@ from mercer.machines.decomposition.ica_fixed_point import (
 )
 from mercer.machines.decomposition.pca import PCA
 from mercer.machines.decomposition.preimage import check_scores
-from mercer.machines.solve import solve
 from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, take
 from mercer.solvers.base import Callback, Solution, Status
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 from mercer.solvers.eigen.dense import signs_of
 
 # --- whitening -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.certificate import Certificate, certify, larger
+from mercer.solvers.dispatch import choose
 
 # --- contrasts -----------------------------------------------------------------------------------
 #
@@ -776,3 +777,8 @@ def _each(problem: IndependentComponents, Z: Array, B: Array) -> tuple[float, fl
 
 def _largest(symmetric: Array) -> float:
     return float(np.linalg.eigvalsh(symmetric)[-1]) if symmetric.size else 0.0
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(IndependentComponents)(lambda problem: FixedPointICA())

@@ -21,11 +21,11 @@ from mercer.machines.base.machine import Machine, all_or_nothing
 from mercer.machines.base.parameters import check_count, check_limits, refuse
 from mercer.machines.base.targets import check_weights
 from mercer.machines.decomposition.components import pairs_of
-from mercer.machines.solve import solve
 from mercer.resources import require_memory
 from mercer.rows.points import is_objects, is_sparse, row_count, take, to_dense
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 from mercer.solvers.eigen.dense import Eigh, signs_of
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
 

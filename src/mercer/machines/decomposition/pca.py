@@ -44,10 +44,10 @@ from mercer.machines.decomposition.components import (
     uncentred_rows,
 )
 from mercer.machines.decomposition.preimage import Preimages
-from mercer.machines.solve import choose, solve
 from mercer.rows.points import is_objects, is_sparse, take
 from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import choose, solve
 from mercer.solvers.eigen.lanczos_solver import Lanczos
 from mercer.solvers.eigen.problem import Eigenproblem
 

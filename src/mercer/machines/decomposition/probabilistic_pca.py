@@ -39,10 +39,10 @@ from mercer.machines.decomposition.probabilistic_pca_em import (
     log_densities,
     posteriors,
 )
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse, take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 from mercer.solvers.eigen.dense import signs_of
 
 # --- plane ---------------------------------------------------------------------------------------

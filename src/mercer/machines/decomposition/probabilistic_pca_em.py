@@ -14,6 +14,7 @@ from mercer.array_types import Array, Points
 from mercer.rows.points import is_sparse, row_count, take, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import choose
 
 # --- latent --------------------------------------------------------------------------------------
 #
@@ -489,3 +490,8 @@ def _largest_fall(likelihoods: Array | None) -> float:
         return 0.0
     falls = likelihoods[:-1] - likelihoods[1:]
     return max(0.0, float((falls / np.maximum(np.abs(likelihoods[:-1]), 1.0)).max()))
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(LatentGaussian)(lambda problem: LatentEM())

@@ -1,3 +1,3 @@
 """Discriminants: problem, solvers, certificate, estimator."""
 
-from mercer.machines.discriminant import certificate  # noqa: F401  for what it registers
+from mercer.machines.discriminant import certificate, solvers  # noqa: F401  for what it registers

@@ -41,10 +41,10 @@ from mercer.machines.base.targets import (
 from mercer.machines.decomposition.components import moved, near_origin
 from mercer.machines.discriminant.problem import Directions, Discriminant
 from mercer.machines.discriminant.solvers import row_size
-from mercer.machines.solve import SolverError, solve
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import SolverError, solve
 
 # --- gaussian rule -------------------------------------------------------------------------------
 #

@@ -20,6 +20,7 @@ from mercer.machines.discriminant.problem import Directions, Discriminant
 from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 from mercer.solvers.eigen.dense import signs_of
 
 # --- discriminate --------------------------------------------------------------------------------
@@ -448,3 +449,13 @@ def centred_matrix(problem: Discriminant, means: Array) -> Array:
         part -= np.take(E[first:last], codes[:last], axis=1) * u[:last]
     A.flat[:: len(q) + 1] += problem.penalty
     return A
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+
+@choose.register
+def _(problem: Discriminant) -> Solver:
+    return (
+        PrimalDiscriminant() if isinstance(problem.gram, FactoredGram) else CholeskyDiscriminant()
+    )

@@ -23,10 +23,10 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.entropy.problem import Expectations, InfeasibleError
 from mercer.machines.entropy.solvers import EntropyNewton, IterativeScaling
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 _LEAST = 1e-290  # a distance whose reciprocal, times some digits, is a number
 _LIMITS = {"newton": 200, "scaling": 100_000}

@@ -11,6 +11,7 @@ from scipy.optimize import linprog
 from mercer.array_types import Array
 from mercer.machines.entropy.problem import Expectations, GibbsAnswer, InfeasibleError, span, tilted
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- face ----------------------------------------------------------------------------------------
 #
@@ -253,3 +254,8 @@ class IterativeScaling(Solver):
                 pull = pull.copy()
                 pull[free] += moved / width[free]
         return pull, p, Status.ITERATION_LIMIT, self.max_iter
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Expectations)(lambda problem: EntropyNewton())

@@ -49,10 +49,10 @@ from mercer.machines.gaussian_process.hyperparameters import (
 )
 from mercer.machines.gaussian_process.laplace import LaplaceAscent, LaplaceMode, laplace_evidence
 from mercer.machines.gaussian_process.problem import LaplaceEvidence, ProcessClassification
-from mercer.machines.solve import solve
 from mercer.rows.points import take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 _REMEDY = "LogisticRegression"

@@ -31,6 +31,7 @@ from mercer.resources import require_memory
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.bounded_descent import bounded_descent
+from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import dual_form, weighted_gram
 
 # --- mode ----------------------------------------------------------------------------------------
@@ -427,3 +428,9 @@ def _slope(K: Array, mode: Mode, factor: Factor, s: Array) -> Array:
     R *= -1.0
     R += np.outer(mode.coef + q, mode.coef) + np.outer(mode.coef, q)
     return np.asarray(0.5 * R)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(ProcessClassification)(lambda problem: LaplaceMode())
+choose.register(LaplaceEvidence)(lambda problem: LaplaceAscent())

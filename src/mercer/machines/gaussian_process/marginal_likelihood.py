@@ -43,6 +43,7 @@ from mercer.rows.chunks import added, chunk_count, chunked, slices
 from mercer.rows.points import row_count, take
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.bounded_descent import bounded_descent
+from mercer.solvers.dispatch import choose
 
 # --- ridge slopes --------------------------------------------------------------------------------
 #
@@ -655,3 +656,9 @@ def _primal(problem: ProcessRegression) -> _Found:
     if problem.bias:
         log_determinant += float(np.log(s.sum()) - np.log(noise))
     return _Found(mean, L, squares, log_determinant, status)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(ProcessRegression)(lambda problem: ExactPosterior())
+choose.register(Evidence)(lambda problem: EvidenceAscent())

@@ -49,10 +49,10 @@ from mercer.machines.gaussian_process.hyperparameters import (
 )
 from mercer.machines.gaussian_process.marginal_likelihood import EvidenceAscent, evidence
 from mercer.machines.gaussian_process.problem import Evidence, ProcessPosterior, ProcessRegression
-from mercer.machines.solve import solve
 from mercer.rows.points import take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 _REMEDY = "a kernel with a small explicit feature map; or fewer rows"

@@ -29,7 +29,8 @@ from mercer.machines.base.targets import (
     refuse_targets,
     rows_as_they_are,
 )
-from mercer.machines.kernel_learning import certificate as _registered  # noqa: F401  for what it registers
+from mercer.machines.kernel_learning import certificate as _certificate  # noqa: F401  registers
+from mercer.machines.kernel_learning import solvers as _solvers  # noqa: F401  registers
 from mercer.machines.kernel_learning.kernel_set import (
     Hinge,
     KernelLoss,
@@ -46,11 +47,11 @@ from mercer.machines.kernel_learning.kernel_set import (
 from mercer.machines.kernel_learning.problem import KernelAlignment, KernelCombination
 from mercer.machines.kernel_learning.solvers import Nonnegative, SimplexNewton
 from mercer.machines.ridge.kernel_ridge import KernelRidge
-from mercer.machines.solve import solve
 from mercer.machines.svm.svc import SVC
 from mercer.rows.points import take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 # --- alignment -----------------------------------------------------------------------------------
 #

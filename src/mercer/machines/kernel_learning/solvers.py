@@ -31,6 +31,7 @@ from mercer.machines.svm.smo import SMO
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
 from mercer.solvers.bounded_descent import bounded_descent
+from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import factor_spd
 
 # --- nonnegative ---------------------------------------------------------------------------------
@@ -525,3 +526,10 @@ class ScaleDescent(Solver):
             starts,
         )
         return report(self, problem.at(found.best), found.status, found.steps, watch, found.detail)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(KernelAlignment)(lambda problem: Nonnegative())
+choose.register(KernelCombination)(lambda problem: SimplexNewton())
+choose.register(Relevance)(lambda problem: ScaleDescent())

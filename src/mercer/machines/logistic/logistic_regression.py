@@ -62,10 +62,10 @@ from mercer.machines.logistic.stochastic_gradient import (
 )
 from mercer.machines.ridge.primal import ENTRY_ROUNDING, resolved
 from mercer.machines.ridge.problem import Coefficients
-from mercer.machines.solve import solve
 from mercer.rows.points import is_objects, is_sparse, to_dense
 from mercer.solvers.base import Callback, Solution, Solver, Status
 from mercer.solvers.certificate import certify, of_stream
+from mercer.solvers.dispatch import solve
 
 # --- unpenalized ---------------------------------------------------------------------------------
 #

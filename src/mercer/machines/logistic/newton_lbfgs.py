@@ -40,6 +40,7 @@ from mercer.resources import require_memory
 from mercer.rows.device_arrays import CardRows
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import weighted_gram
 
 # --- quasi newton --------------------------------------------------------------------------------
@@ -501,3 +502,11 @@ def _rounding(F: Array, w: Array, value: float, slopes: Array) -> float:
     n, d = F.shape
     moved = float((np.abs(slopes) * (np.abs(F) @ np.abs(w))).sum())
     return float(np.finfo(float).eps * ((n + 8) * abs(value) + (d + 1) * moved))
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+
+@choose.register
+def _(problem: SmoothRisk) -> Solver:
+    return NewtonRisk() if problem.penalty > 0 else UnpenalizedNewton()

@@ -23,6 +23,7 @@ from mercer.machines.mixture.gaussian_em_steps import ComponentMoments, Gaussian
 from mercer.machines.mixture.problem import EMPTY, EStep, Mixture, simplex, simplex_fault
 from mercer.rows.blocks import Block, Kept, Largest, RowBlocks
 from mercer.rows.points import to_dense
+from mercer.solvers.dispatch import is_finite
 
 # --- mixture -------------------------------------------------------------------------------------
 #
@@ -341,3 +342,8 @@ def _counts(block: Block, read: Any) -> Any:
         return as_counts(read(block.X))
     except ValueError as error:
         raise ValueError(f"in the block from row {block.first} on: {error}") from error
+
+
+@is_finite.register
+def _(value: BlockTopicParts) -> bool:
+    return bool(np.isfinite(value.table).all())  # shares follow from the table

@@ -30,11 +30,11 @@ from mercer.machines.mixture.discrete_mixtures import BernoulliMixture, Multinom
 from mercer.machines.mixture.em_loop import EM
 from mercer.machines.mixture.gaussian_em_steps import GaussianMix
 from mercer.machines.mixture.gaussian_mixture import SHAPES, GaussianMixture
-from mercer.machines.solve import solve
 from mercer.rows.blocks import Block, RowBlocks
 from mercer.rows.points import take, to_dense
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 _LARGEST = 1e100  # entries and inverse spreads: squares of squares are numbers
 _EPS = float(np.finfo(np.float64).eps)

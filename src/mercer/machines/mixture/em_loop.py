@@ -16,6 +16,7 @@ import numpy as np
 from mercer.backends.lapack import one_blas_thread
 from mercer.machines.mixture.problem import EStep, Mixture
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 _SHORT = 12  # passes before starts are compared
 
@@ -157,3 +158,8 @@ class _EMRun:
         if self._watch.tick(self.passes, gain):
             self.status, self._ended = self._watch.stopped or Status.STOPPED, True
         return True
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Mixture)(lambda problem: EM())

@@ -35,10 +35,10 @@ from mercer.machines.base.parameters import (
 from mercer.machines.base.targets import check_weights, distinct_rows
 from mercer.machines.mixture.em_loop import EM
 from mercer.machines.mixture.problem import Mixture
-from mercer.machines.solve import solve
 from mercer.rows.points import take
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 _MANY = 100  # parts
 

@@ -1,3 +1,3 @@
 """Gaussian processes of several tasks: problem, solvers, certificate, estimator."""
 
-from mercer.machines.multitask import certificate  # noqa: F401  for what it registers
+from mercer.machines.multitask import certificate, posterior  # noqa: F401  for what it registers

@@ -49,11 +49,11 @@ from mercer.machines.gaussian_process.hyperparameters import (
 from mercer.machines.gaussian_process.problem import KernelParameters
 from mercer.machines.multitask.posterior import TaskAscent
 from mercer.machines.multitask.problem import TaskEvidence, TaskPosterior, TaskRegression, task_root
-from mercer.machines.solve import solve
 from mercer.resources import rows_at_once
 from mercer.rows.points import is_objects, row_count, take, to_dense
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- learning ------------------------------------------------------------------------------------
 #

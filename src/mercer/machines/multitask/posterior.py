@@ -30,6 +30,7 @@ from mercer.machines.multitask.problem import (
 from mercer.resources import require_memory
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.bounded_descent import bounded_descent
+from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import weighted_gram
 
 # --- posterior -----------------------------------------------------------------------------------
@@ -448,3 +449,15 @@ def _readings(problem: TaskEvidence, K: Array, B: Array, noise: float) -> _Slope
             pair = np.ix_(row[task == t], row[task == u])
             by_kernel[pair] += weighted[np.ix_(task == t, task == u)]
     return _Slopes(value, by_tasks, by_kernel, by_noise)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(TaskEvidence)(lambda problem: TaskAscent())
+
+
+@choose.register
+def _(problem: TaskRegression) -> Solver:
+    if problem.gram.factor is not None:
+        return TaskFeatures()
+    return KroneckerPosterior() if problem.readings.whole else TaskCholesky()

@@ -1,3 +1,3 @@
 """Nearest rows and nearest means: problem, solver, certificate, estimators."""
 
-from mercer.machines.neighbors import certificate  # noqa: F401  for what it registers
+from mercer.machines.neighbors import certificate, problem  # noqa: F401  for what it registers

@@ -25,10 +25,10 @@ from mercer.machines.base.targets import (
     refuse_targets,
 )
 from mercer.machines.neighbors.problem import ClassMeans
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse, take
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 
 class NearestMean(Certified, ClassifierMixin, KernelMachine):

@@ -10,6 +10,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- nearest -------------------------------------------------------------------------------------
 #
@@ -147,3 +148,8 @@ def _closest(products: Array) -> float:
     squared = products.diagonal()
     apart = squared[:, None] + squared - 2 * products
     return float(apart[np.triu_indices(len(apart), 1)].min(initial=np.inf))
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(ClassMeans)(lambda problem: Averages())

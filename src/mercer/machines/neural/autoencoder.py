@@ -44,11 +44,11 @@ from mercer.machines.neural.problem import (
     row_bounds,
 )
 from mercer.machines.neural.training import INSTALL, NetworkAdam, NetworkLBFGS, has_torch
-from mercer.machines.solve import solve
 from mercer.resources import require_memory
 from mercer.rows.points import row_count, take, to_dense
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 # --- network machine -----------------------------------------------------------------------------
 #

@@ -28,6 +28,7 @@ from mercer.machines.neural.problem import (
 )
 from mercer.resources import thread_limit
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- torch loss ----------------------------------------------------------------------------------
 #
@@ -400,3 +401,9 @@ class NetworkLBFGS(NetworkSolver):
             return Status.EARLY_STOPPED, int(found.nit)
         at_limit = int(found.nit) >= self.max_iter
         return (Status.ITERATION_LIMIT if at_limit else Status.INACCURATE), int(found.nit)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Autoencoding)(lambda problem: NetworkLBFGS())
+choose.register(VariationalAutoencoding)(lambda problem: NetworkLBFGS())

@@ -52,10 +52,10 @@ from mercer.machines.perceptron.streams import (
     linear_stream,
     memory_of,
 )
-from mercer.machines.solve import solve
 from mercer.rows.points import is_objects, is_sparse, own, take
 from mercer.solvers.base import Callback, Solution, Status
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 # --- fast checks ---------------------------------------------------------------------------------
 #

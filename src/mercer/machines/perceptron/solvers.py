@@ -22,6 +22,7 @@ from mercer.machines.perceptron.problem import Separation, Separator
 from mercer.resources import rows_at_once
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- removal -------------------------------------------------------------------------------------
 #
@@ -367,3 +368,8 @@ class _InRows:
         log = np.array(memory.log, dtype=np.int64) if memory.log else _NO_LOG
         counts = memory.mistakes, memory.forgotten
         return Separator(memory.coef, memory.bias, None, mean, mean_bias, None, *counts, log)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(Separation)(lambda problem: Mistakes())

@@ -24,10 +24,10 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.reinforcement.problem import BellmanEquation, KernelQ
 from mercer.machines.reinforcement.solvers import FittedQIteration, KernelPolicyIteration
-from mercer.machines.solve import solve
 from mercer.resources import require_memory
 from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 # --- transitions ---------------------------------------------------------------------------------
 #

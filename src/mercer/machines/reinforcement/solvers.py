@@ -11,6 +11,7 @@ from scipy.linalg import cho_factor, cho_solve, lu_factor, lu_solve
 from mercer.array_types import Array
 from mercer.machines.reinforcement.problem import BellmanEquation, KernelQ
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 
 # --- policy iteration ----------------------------------------------------------------------------
 #
@@ -161,3 +162,8 @@ class RidgeFactor:
             return KernelQ(coef, 0.0)
         intercept = float(coef.sum() / self.ones.sum())
         return KernelQ(coef - intercept * self.ones, intercept)
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(BellmanEquation)(lambda problem: KernelPolicyIteration())

@@ -1,3 +1,3 @@
 """Kernel ridge regression: problem, solvers, certificate, estimator."""
 
-from mercer.machines.ridge import certificate  # noqa: F401  for what it registers
+from mercer.machines.ridge import certificate, choice  # noqa: F401  for what it registers

@@ -28,9 +28,9 @@ from mercer.machines.base.parameters import check_flag, check_limits, is_real, r
 from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import check_weights
 from mercer.machines.ridge.problem import LinearSystem, PathValue, RidgePath
-from mercer.machines.solve import solve
 from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 _LOST = 1e280  # penalty over weight: a coefficient is a residual over it, and has no digits left
 

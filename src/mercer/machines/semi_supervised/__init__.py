@@ -1,3 +1,3 @@
 """Few labels, many rows: problems, solvers, certificates, estimators."""
 
-from mercer.machines.semi_supervised import certificate  # noqa: F401  for what it registers
+from mercer.machines.semi_supervised import certificate, solvers  # noqa: F401  for what it registers

@@ -34,10 +34,10 @@ from mercer.machines.semi_supervised.graph import (
     rows_and_labels,
 )
 from mercer.machines.semi_supervised.problem import GraphLabels
-from mercer.machines.solve import solve
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import solve
 
 # --- diffusion -----------------------------------------------------------------------------------
 #

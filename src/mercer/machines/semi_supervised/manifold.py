@@ -38,11 +38,11 @@ from mercer.machines.semi_supervised.graph import (
     rows_and_labels,
 )
 from mercer.machines.semi_supervised.problem import Deformation, DeformedKernel, edges_of
-from mercer.machines.solve import solve
 from mercer.machines.svm.svc import SVC
 from mercer.rows.points import row_count
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.dispatch import solve
 
 # --- manifold ------------------------------------------------------------------------------------
 #

@@ -20,6 +20,7 @@ from mercer.machines.semi_supervised.problem import (
 from mercer.resources import require_memory
 from mercer.rows.points import to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
+from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import factor_spd
 
 # --- deform --------------------------------------------------------------------------------------
@@ -267,3 +268,13 @@ class GraphConjugateGradient(Solver):
             rz, before = np.einsum("ij,ij->j", R, Z), rz
             P = Z + np.divide(rz, before, out=np.zeros_like(rz), where=before > 0) * P
         return self.max_iter - done, Status.ITERATION_LIMIT
+
+
+# --- choice -------------------------------------------------------------------------------------
+
+choose.register(DeformedKernel)(lambda problem: Deform())
+
+
+@choose.register
+def _(problem: GraphLabels) -> Solver:
+    return GraphConjugateGradient() if problem.has_few_edges else GraphCholesky()

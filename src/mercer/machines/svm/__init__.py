@@ -1,3 +1,3 @@
 """Support vector machines: problem, solvers, certificate, estimators."""
 
-from mercer.machines.svm import certificate  # noqa: F401  for what it registers
+from mercer.machines.svm import certificate, choice  # noqa: F401  for what it registers

@@ -15,7 +15,7 @@ from mercer.gram.base import Unwrapped
 from mercer.gram.definiteness import BY_CONSTRUCTION
 from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many, MarginPath, PathDuals
 from mercer.rows.points import to_host
-from mercer.solvers.certificate import Certificate, certify
+from mercer.solvers.certificate import VACUOUS, Certificate, certify
 
 # --- box qp --------------------------------------------------------------------------------------
 #
@@ -50,7 +50,6 @@ _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
 _CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may hide
-VACUOUS = 0.995  # relative gaps from here on, 100 % as people round, say nothing of an objective
 
 
 @dataclass(frozen=True)

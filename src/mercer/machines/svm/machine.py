@@ -41,7 +41,6 @@ from mercer.machines.base.parameters import (
 )
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_they_are
-from mercer.machines.solve import choose, solve
 from mercer.machines.svm import problem as svm
 from mercer.machines.svm.descent import Gap, Violation
 from mercer.machines.svm.path import Each
@@ -49,6 +48,7 @@ from mercer.machines.svm.problem import DEAREST, BoxQP, Dual, Duals, Many, Margi
 from mercer.rows.points import take
 from mercer.solvers.base import Solution, Solver
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import choose, solve
 
 # --- costs ---------------------------------------------------------------------------------------
 #

@@ -28,7 +28,6 @@ from mercer.machines.ridge.folds import fold_order
 from mercer.machines.ridge.kernel_ridge import KernelRidge
 from mercer.machines.ridge.krylov_folds import room
 from mercer.machines.ridge.problem import FeatureMoments, FoldedPathValue, FoldedRidgePath
-from mercer.machines.solve import solve
 from mercer.resources import call_threads
 from mercer.rows.points import is_objects, is_sparse
 from mercer.selection.folds import Rows, take_rows
@@ -45,6 +44,7 @@ from mercer.selection.sharing.base import (
 from mercer.selection.sharing.gram import Parts, checked_rows, kernels_of
 from mercer.selection.task import Point, Task
 from mercer.solvers.base import Callback, Progress, Status
+from mercer.solvers.dispatch import solve
 
 # --- left out ------------------------------------------------------------------------------------
 #

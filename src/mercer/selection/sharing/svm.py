@@ -31,7 +31,6 @@ from mercer.gram.policy import (
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.algebra import is_proven
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
-from mercer.machines.solve import choose
 from mercer.machines.svm.path import SMOPath
 from mercer.machines.svm.problem import MarginPath, PathDuals
 from mercer.resources import call_threads, memory_budget
@@ -51,6 +50,7 @@ from mercer.selection.sharing.base import (
 from mercer.selection.sharing.gram import Parts, Sorted, costly, sorted_rows
 from mercer.selection.task import Point, Task
 from mercer.solvers.base import Watch
+from mercer.solvers.dispatch import choose
 
 # --- asking --------------------------------------------------------------------------------------
 #

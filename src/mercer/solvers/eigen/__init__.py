@@ -1,3 +1,3 @@
 """Eigenpairs: the problem, dense and iterative solvers, and the certificate."""
 
-from mercer.solvers.eigen import certificate  # noqa: F401  for what it registers
+from mercer.solvers.eigen import certificate, choice  # noqa: F401  for what it registers

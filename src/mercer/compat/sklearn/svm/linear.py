@@ -32,7 +32,6 @@ from mercer.machines.base.targets import (
     distinct_rows,
     refuse_mixed_labels,
 )
-from mercer.machines.solve import choose, solve
 from mercer.machines.svm import problem as svm
 from mercer.machines.svm.multiclass import parts_of
 from mercer.machines.svm.path import Each
@@ -42,6 +41,7 @@ from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many
 from mercer.rows.points import as_points, is_sparse, take, to_dense
 from mercer.solvers.base import Solution, Solver, Status
 from mercer.solvers.certificate import certify
+from mercer.solvers.dispatch import choose, solve
 
 # --- origin --------------------------------------------------------------------------------------
 #
