@@ -54,7 +54,6 @@ from mercer.machines.gaussian_process.problem import (
     ProcessPosterior,
     ProcessRegression,
 )
-from mercer.machines.kernel_learning import solvers as _solvers  # noqa: F401  registers
 from mercer.machines.kernel_learning.problem import (
     KernelAlignment,
     KernelCombination,

@@ -31,7 +31,7 @@ from mercer.kernels import (
     Tanimoto,
     exp,
 )
-from mercer.machines.gaussian_process.marginal_likelihood import measured
+from mercer.machines.kernel_learning.solvers import measured
 from mercer.machines.kernel_learning.problem import LeaveOneOut, Likelihood, Relevance, Scaled
 from mercer.machines.kernel_learning.scales import scale_family
 from mercer.machines.svm import problem as svm

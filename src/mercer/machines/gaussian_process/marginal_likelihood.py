@@ -24,17 +24,16 @@ from mercer.kernels.derivatives import (
     MappedSlope,
     ParameterSlope,
     columns_of_distance,
-    slope,
 )
 from mercer.machines.gaussian_process.problem import (
     Evidence,
+    Inverted,
     KernelParameters,
     LogParameters,
     ProcessPosterior,
     ProcessRegression,
     log_likelihood,
 )
-from mercer.machines.kernel_learning.problem import Inverted, Relevance, Scaled
 from mercer.machines.ridge.direct import eliminate_bias, least_norm, shifted_factor
 from mercer.machines.ridge.primal import Design, Primal
 from mercer.machines.ridge.problem import Coefficients
@@ -53,44 +52,6 @@ _PANEL = 1024  # rows of one product between two chances to hear Ctrl-C
 _LARGE = 1e100  # slopes beyond are those of a square root at zero, where the distance is zero
 
 
-def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[float, Array]:
-    """Return what is minimised, and its slopes in the logarithms of scales and penalty.
-
-    Infinite, with slopes of zero, where K + penalty is not positive definite to working precision.
-
-    Parameters
-    ----------
-    problem : Relevance
-        What is asked.
-    value : Scaled
-        Scales and penalty.
-    slopes : bool
-        Whether slopes are wanted; zeros otherwise.
-    """
-    flat = np.zeros(len(value.scales) + 1)
-    expression, leaf = problem.family(value.scales)
-    found = inverted(problem, Source(expression, problem.X).pairs().dense(), value.penalty)
-    if found is None:
-        return np.inf, flat
-    judged = problem.measure(problem, found)
-    if not np.isfinite(judged.value):
-        return np.inf, flat
-    if not slopes:
-        return judged.value, flat
-    M = judged.M
-    by_penalty = float(np.sum(M.diagonal() / problem.row_weights)) + judged.direct
-    M *= slopes_by_distance(problem, expression, leaf)
-    raw = columns_of_distance(leaf, problem.X)
-    return judged.value, np.append(
-        by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
-    )
-
-
-def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statistic) -> Array:
-    """Return dk/dD for all pairs of rows; zero where D is, since that is multiplied by it."""
-    return finite_slopes(slope(expression, leaf), problem.X)
-
-
 def finite_slopes(bent: Expression, X: Points, Y: Points | None = None) -> Array:
     """Evaluate dk/dD, or D dk/dD; zero where D is: slopes of square roots are not finite there."""
     values = choose_backend().pairs(bent, X, Y, np.float64).dense()
@@ -100,8 +61,18 @@ def finite_slopes(bent: Expression, X: Points, Y: Points | None = None) -> Array
     return values
 
 
-def inverted(problem: Relevance | Evidence, K: Array, penalty: float) -> Inverted | None:
-    """Invert C = K + penalty S^-1; None where it is not positive definite."""
+def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
+    """Invert C = K + penalty S^-1, or return None if it is not positive definite.
+
+    Parameters
+    ----------
+    problem : Evidence or Relevance
+        The problem, for its row weights, targets and bias.
+    K : (n, n) array
+        The kernel matrix.
+    penalty : float
+        The penalty.
+    """
     root = np.sqrt(problem.row_weights)
     A = np.array(K, dtype=np.float64)
     A *= root[:, None] * root

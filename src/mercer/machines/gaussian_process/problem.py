@@ -349,3 +349,25 @@ class ProcessClassification:
         """Return the convex problem of the mode of a column."""
         codes = (self.signs[:, column] > 0).astype(np.intp)
         return SmoothRisk(self.gram, codes, 2, self.row_weights, 1.0, LogLoss(), False)
+
+
+@dataclass(frozen=True, eq=False)
+class Inverted:
+    """C inverted at some scales and penalty.
+
+    Attributes
+    ----------
+    G : (n, n) array
+        The inverse of C, bordered by the bias.
+    coef : (n, t) array
+        a = G y.
+    penalty : float
+        In C.
+    log_determinant : float
+        log |C| + sum log s + log 1'C^-1 1 (the last with a bias).
+    """
+
+    G: Array
+    coef: Array
+    penalty: float
+    log_determinant: float

@@ -13,7 +13,6 @@ from mercer.gram import Definiteness, Gram, Source, definiteness, exact
 from mercer.gram.accurate_products import gamma, product_rounding
 from mercer.gram.build import matrix_gram
 from mercer.gram.definiteness import BY_CONSTRUCTION
-from mercer.machines.gaussian_process.marginal_likelihood import measured
 from mercer.machines.kernel_learning.problem import (
     KernelAlignment,
     KernelCombination,
@@ -27,6 +26,7 @@ from mercer.machines.kernel_learning.problem import (
     on_all_rows,
     on_own_rows,
 )
+from mercer.machines.kernel_learning.solvers import measured
 from mercer.machines.ridge.direct import CholeskyPath
 from mercer.machines.ridge.problem import RidgePath
 from mercer.machines.svm.certificate import measure

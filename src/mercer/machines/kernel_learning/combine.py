@@ -29,8 +29,6 @@ from mercer.machines.base.targets import (
     refuse_targets,
     rows_as_they_are,
 )
-from mercer.machines.kernel_learning import certificate as _certificate  # noqa: F401  registers
-from mercer.machines.kernel_learning import solvers as _solvers  # noqa: F401  registers
 from mercer.machines.kernel_learning.kernel_set import (
     Hinge,
     KernelLoss,

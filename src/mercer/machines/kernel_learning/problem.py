@@ -13,6 +13,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, Statistic
 from mercer.gram import FactoredGram, Gram, exact
+from mercer.machines.gaussian_process.problem import Inverted
 from mercer.machines.svm.problem import BoxQP, Duals, Many
 from mercer.resources import memory_budget
 from mercer.rows.points import is_sparse
@@ -317,28 +318,6 @@ def on_own_rows(programme: BoxQP, column: Array) -> Array:
 # likelihood
 #     of y under a Gaussian process with covariance sigma^2 C, sigma^2 at its best (and a constant
 #     mean integrated out, with a bias): M = (G - a a' / sigma^2) / 2 for each target.
-
-
-@dataclass(frozen=True, eq=False)
-class Inverted:
-    """C inverted at some scales and penalty.
-
-    Attributes
-    ----------
-    G : (n, n) array
-        The inverse of C, bordered by the bias.
-    coef : (n, t) array
-        a = G y.
-    penalty : float
-        In C.
-    log_determinant : float
-        log |C| + sum log s + log 1'C^-1 1 (the last with a bias).
-    """
-
-    G: Array
-    coef: Array
-    penalty: float
-    log_determinant: float
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,9 +14,7 @@ from mercer.gram import Source
 from mercer.kernels import Gaussian, Kernel
 from mercer.kernels.derivatives import NoSlopeError, columns_of_distance, slope
 from mercer.machines.base.certificate import confirmed
-from mercer.machines.gaussian_process.marginal_likelihood import inverted, slopes_by_distance
-from mercer.machines.kernel_learning import certificate as _certificate  # noqa: F401  registers
-from mercer.machines.kernel_learning import solvers as _solvers  # noqa: F401  registers
+from mercer.machines.gaussian_process.marginal_likelihood import inverted
 from mercer.machines.kernel_learning.kernel_set import (
     check_flag,
     check_limits,
@@ -32,7 +30,7 @@ from mercer.machines.kernel_learning.problem import (
     RidgeMeasure,
     Scaled,
 )
-from mercer.machines.kernel_learning.solvers import ScaleDescent
+from mercer.machines.kernel_learning.solvers import ScaleDescent, slopes_by_distance
 from mercer.resources import require_memory
 from mercer.rows.points import is_sequence_data, row_count, take
 from mercer.solvers.base import Callback, Solution

@@ -10,15 +10,18 @@ import numpy as np
 from scipy.optimize import nnls
 
 from mercer.array_types import Array
-from mercer.gram import FactoredGram, PrecomputedGram
+from mercer.expression import Expression, Statistic
+from mercer.gram import FactoredGram, PrecomputedGram, Source
 from mercer.gram.policy import DECOMPOSED_ROWS, STIFF, stored_dtype
 from mercer.gram.precomputed import WeightedSumGram
-from mercer.machines.gaussian_process.marginal_likelihood import measured
+from mercer.kernels.derivatives import columns_of_distance, slope
+from mercer.machines.gaussian_process.marginal_likelihood import by_scales, finite_slopes, inverted
 from mercer.machines.kernel_learning.problem import (
     KernelAlignment,
     KernelCombination,
     KernelWeights,
     Relevance,
+    Scaled,
     WeightedDuals,
     on_all_rows,
     on_own_rows,
@@ -489,6 +492,47 @@ def _model_minimum(point: Point, H: Array, damping: float) -> tuple[Array, float
 def _on_simplex(weights: Array) -> Array:
     kept = np.maximum(np.asarray(weights, dtype=np.float64), 0.0)
     return np.asarray(kept / kept.sum())
+
+
+# --- ridge slopes --------------------------------------------------------------------------------
+
+
+def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[float, Array]:
+    """Return what is minimised, and its slopes in the logarithms of scales and penalty.
+
+    Infinite, with slopes of zero, where K + penalty is not positive definite to working precision.
+
+    Parameters
+    ----------
+    problem : Relevance
+        What is asked.
+    value : Scaled
+        Scales and penalty.
+    slopes : bool
+        Whether slopes are wanted; zeros otherwise.
+    """
+    flat = np.zeros(len(value.scales) + 1)
+    expression, leaf = problem.family(value.scales)
+    found = inverted(problem, Source(expression, problem.X).pairs().dense(), value.penalty)
+    if found is None:
+        return np.inf, flat
+    judged = problem.measure(problem, found)
+    if not np.isfinite(judged.value):
+        return np.inf, flat
+    if not slopes:
+        return judged.value, flat
+    M = judged.M
+    by_penalty = float(np.sum(M.diagonal() / problem.row_weights)) + judged.direct
+    M *= slopes_by_distance(problem, expression, leaf)
+    raw = columns_of_distance(leaf, problem.X)
+    return judged.value, np.append(
+        by_scales(M, raw, value.scales, leaf), value.penalty * by_penalty
+    )
+
+
+def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statistic) -> Array:
+    """Return dk/dD for all pairs of rows; zero where D is, since that is multiplied by it."""
+    return finite_slopes(slope(expression, leaf), problem.X)
 
 
 # --- scale descent -------------------------------------------------------------------------------
