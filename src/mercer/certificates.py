@@ -1,12 +1,12 @@
 """Certificates: the function `certify`, and what it measures for each kind of problem."""
 
+from mercer.machines import block_fits  # noqa: F401  for what it registers
 from mercer.machines.bayes.certificate import (
     ClassTablesQuantities,
     ColumnGaussiansQuantities,
     GaussianClassesQuantities,
     SmoothedSharesQuantities,
 )
-from mercer.machines.blocks import all_fits  # noqa: F401  for what it registers
 from mercer.machines.clustering.certificate import (
     BalancedQuantities,
     MinimumCutQuantities,

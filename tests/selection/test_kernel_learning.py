@@ -31,9 +31,9 @@ from mercer.kernels import (
     Tanimoto,
     exp,
 )
-from mercer.machines.kernel_learning.solvers import measured
 from mercer.machines.kernel_learning.problem import LeaveOneOut, Likelihood, Relevance, Scaled
 from mercer.machines.kernel_learning.scales import scale_family
+from mercer.machines.kernel_learning.solvers import measured
 from mercer.machines.svm import problem as svm
 from mercer.problems import KernelCombination
 from mercer.selection import (

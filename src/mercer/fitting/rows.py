@@ -25,7 +25,7 @@ from mercer.fitting.model import file_program, model_program
 from mercer.fitting.phases import Phases
 from mercer.fitting.target import Split, Target, missing_of, row_keys, split, target_values
 from mercer.fitting.training import Trained, Training, train
-from mercer.machines.blocks.all_fits import has_fit
+from mercer.machines.block_fits import has_fit
 from mercer.machines.logistic.logistic_regression import LogisticRegression
 from mercer.machines.ridge.kernel_ridge import KernelRidge
 from mercer.resources import format_bytes, memory_budget, within_budget

@@ -570,11 +570,11 @@ def _may_go_on(method: Callable[..., Any], machine: Any, error: MemoryBudgetErro
 def _over_blocks(
     machine: Any, X: Any, *args: Any, method: Callable[..., Any], **kwargs: Any
 ) -> None:
-    """Hand a fit to rows in blocks over to `mercer.streaming`, the room above this one.
+    """Hand a fit to rows in blocks over to the family of the estimator.
 
     Mapped arrays that memory does not hold go there, too, where the machine has such a fit.
     """
-    from mercer.machines.blocks.all_fits import fit, has_fit  # noqa: PLC0415  the one look upwards
+    from mercer.machines.block_fits import fit, has_fit  # noqa: PLC0415  the one look upwards
 
     if is_past_memory(X):
         if method.__name__ != "fit" or not has_fit(machine):
