@@ -1,4 +1,4 @@
-"""Problems over rows in blocks: ridge, risk, margin, components, directions and partition."""
+"""Problems over rows in blocks: ridge, margin, components, directions and partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ import numpy as np
 
 from mercer import deadline
 from mercer.array_types import Array
-from mercer.machines.logistic.problem import Loss
 from mercer.resources import get_config, rows_at_once
 from mercer.rows.blocks import Block, Kept, RowBlocks
 from mercer.rows.points import take, to_dense
@@ -148,40 +147,6 @@ class ClassCodes:
     def weights(self, counts: Array, codes: Array) -> Array:
         """Return what rows count."""
         return np.asarray(counts * self.factors[codes])
-
-
-@dataclass(frozen=True, eq=False)
-class BlockRisk:
-    """Minimise sum_i s_i loss(f(x_i), y_i) + penalty / 2 |w|^2, f = w'phi + b; see `SmoothRisk`.
-
-    Attributes
-    ----------
-    rows : FeatureRows
-        Features, labels and weights.
-    labels : ClassCodes
-        Numbers of the classes.
-    total : float
-        The sum of all weights.
-    penalty : float
-        Weight of the squared norm.
-    loss : Loss
-        Log or squared.
-    bias : bool
-        Whether there is a bias b.
-    """
-
-    rows: FeatureRows
-    labels: ClassCodes
-    total: float
-    penalty: float
-    loss: Loss
-    bias: bool
-
-    @property
-    def columns(self) -> int:
-        """How many functions there are."""
-        count = len(self.labels.classes)
-        return 1 if count == 2 else count
 
 
 @dataclass(frozen=True, eq=False)

@@ -21,14 +21,51 @@ from mercer.machines.blocks.fit import (
     remember_columns,
     watch_of,
 )
-from mercer.machines.blocks.problem import BlockRisk, counted, feature_pieces
+from mercer.machines.blocks.problem import ClassCodes, FeatureRows, counted, feature_pieces
 from mercer.machines.logistic.certificate import SmoothRiskQuantities
 from mercer.machines.logistic.logistic_regression import LogisticRegression
-from mercer.machines.logistic.problem import LogLoss, SquaredLoss
+from mercer.machines.logistic.problem import LogLoss, Loss, SquaredLoss
 from mercer.machines.ridge.problem import Coefficients
 from mercer.rows.blocks import Block, RowBlocks
 from mercer.solvers.base import Solution, Status, Watch
 from mercer.solvers.certificate import Certificate, certify, larger
+
+# --- problem ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class BlockRisk:
+    """Minimise sum_i s_i loss(f(x_i), y_i) + penalty / 2 |w|^2, f = w'phi + b; see `SmoothRisk`.
+
+    Attributes
+    ----------
+    rows : FeatureRows
+        Features, labels and weights.
+    labels : ClassCodes
+        Numbers of the classes.
+    total : float
+        The sum of all weights.
+    penalty : float
+        Weight of the squared norm.
+    loss : Loss
+        Log or squared.
+    bias : bool
+        Whether there is a bias b.
+    """
+
+    rows: FeatureRows
+    labels: ClassCodes
+    total: float
+    penalty: float
+    loss: Loss
+    bias: bool
+
+    @property
+    def columns(self) -> int:
+        """How many functions there are."""
+        count = len(self.labels.classes)
+        return 1 if count == 2 else count
+
 
 # --- risk ----------------------------------------------------------------------------------------
 #
