@@ -7,7 +7,11 @@ from importlib.util import find_spec
 import pytest
 
 # modules that are torch's own say so when they are imported: `make test-torch` has it
-WITH_TORCH = ["src/mercer/backends/torch/*.py", "src/mercer/rows/staging.py", "tests/cuda_*.py"]
+WITH_TORCH = [
+    "src/mercer/backends/torch/*.py",
+    "src/mercer/rows/staging.py",
+    "tests/helpers/cuda_*.py",
+]
 collect_ignore_glob = [] if find_spec("torch") else WITH_TORCH
 
 

@@ -23,7 +23,7 @@ minutes=${MINUTES:-10}
 seed=${SEED:-0}
 build=$(realpath -m "${BUILD:-build}")
 jobs=${JOBS:-2}
-read -r -a tests <<<"${TESTS:-$(echo tests/backends/test_native*.py)}"
+read -r -a tests <<<"${TESTS:-$(echo tests/backends/native/test_native*.py)}"
 kinds=("$@")
 [ $# -gt 0 ] || kinds=(address thread)
 

@@ -1,7 +1,7 @@
 """Write the reference of the command `mercer` from the command itself, into docs/guide/command.md.
 
 `python docs/extensions/command_reference.py` puts the text between the two marks of the page anew;
-`tests/command/test_reference.py` fails where it is old, and the build of the pages writes it.
+`tests/command/test_command_reference.py` fails where it is old; the build of the pages writes it.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import tracemalloc
 import numpy as np
 import pandas as pd
 import pytest
-from mixed_tables import labelled, measured
+from helpers.mixed_tables import labelled, measured
 from scipy import sparse
 
 import mercer

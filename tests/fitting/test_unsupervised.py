@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from mixed_tables import mixed
+from helpers.mixed_tables import mixed
 
 from mercer import cluster, project, topics
 from mercer.data import Table

@@ -8,7 +8,7 @@ import warnings
 
 import numpy as np
 import pytest
-from fake_clock import Ticking
+from helpers.fake_clock import Ticking
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 

@@ -1,6 +1,6 @@
 """scikit-learn's tests of mixtures of Gaussians, on Mercer's class."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.mixture.tests.test_gaussian_mixture"))
 

@@ -1,6 +1,6 @@
 """scikit-learn's tests of `KernelRidge`, on Mercer's machine."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.tests.test_kernel_ridge"))
 

@@ -1,6 +1,6 @@
 """scikit-learn's tests of `LogisticRegression`, on Mercer's machine."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.linear_model.tests.test_logistic"))
 

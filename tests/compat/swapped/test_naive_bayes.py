@@ -1,6 +1,6 @@
 """scikit-learn's tests of naive Bayes, on Mercer's classes."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.tests.test_naive_bayes"))
 

@@ -1,6 +1,6 @@
 """scikit-learn's tests of `KNeighborsClassifier`, on Mercer's search."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.neighbors.tests.test_neighbors"))
 

@@ -1,6 +1,6 @@
 """scikit-learn's tests of `CCA`, on Mercer's machines."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.cross_decomposition.tests.test_pls"))
 

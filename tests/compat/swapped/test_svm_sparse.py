@@ -1,6 +1,6 @@
 """scikit-learn's tests of `sklearn.svm` on sparse rows, on Mercer's machines."""
 
-import swapped_tests
+from helpers import swapped_tests
 
 globals().update(swapped_tests.executed("sklearn.svm.tests.test_sparse"))
 

@@ -12,7 +12,7 @@ by `svm_save_model`; the decision values, predictions and probabilities beside i
 import json
 from pathlib import Path
 
-from libsvm_oracle import found, options, sample
+from helpers.libsvm_oracle import found, options, sample
 
 FOLDER = Path(__file__).parent / "golden"
 MODELS = [

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 import sklearn.cluster
-from fake_clock import Ticking
+from helpers.fake_clock import Ticking
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse

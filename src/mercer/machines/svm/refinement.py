@@ -51,11 +51,16 @@ def converge(
             ends.append(_refined(engine, part, criterion, tol))
         else:
             ends.append(Status.SOLVED)
-        if ends[-1].ok and part.problem.marginless(part.b, part.F):
-            ends[-1] = Status.NO_MARGIN
-        elif ends[-1].ok and part.problem.margin_is_hidden(part.b, part.F):
-            ends[-1] = Status.INACCURATE
-    return ends
+    return [_with_margin(part, status) for part, status in zip(parts, ends, strict=True)]
+
+
+def _with_margin(part: BoxState, status: Status) -> Status:
+    """Return the status, less than solved where the margin is zero or hidden by rounding."""
+    if not status.ok:
+        return status
+    if part.problem.marginless(part.b, part.F):
+        return Status.NO_MARGIN
+    return Status.INACCURATE if part.problem.margin_is_hidden(part.b, part.F) else status
 
 
 def _to_own_scale(
