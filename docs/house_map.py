@@ -1,14 +1,15 @@
-"""The map of the house: rooms from the imports, and the way of one fit from a trace.
+"""The map of the house: the tree, rooms from the imports, and the way of one fit from a trace.
 
     python docs/house_map.py
 
-writes `docs/images/rooms.svg` and the block of `docs/design.md` between its two markers. A test
-fails when the block is not what the code says, so the map stays true.
+writes `docs/images/rooms.svg` and the two parts of `docs/design.md` between markers: the tree, at
+the start, and the rooms. A test fails when a part is not what the code says, so the map stays true.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 import sys
 from collections import Counter
 from collections.abc import Callable
@@ -23,6 +24,8 @@ PAGE = ROOT / "docs" / "design.md"
 PICTURE = ROOT / "docs" / "images" / "rooms.svg"
 FIRST = "<!-- made by docs/house_map.py: do not edit -->"
 LAST = "<!-- end of what docs/house_map.py makes -->"
+TREE_FIRST = "<!-- the tree, made by docs/house_map.py: do not edit -->"
+TREE_LAST = "<!-- end of the tree -->"
 
 PURPOSE = {
     "command": "the command `mercer`",
@@ -54,6 +57,31 @@ PURPOSE = {
 DOORS = {"blocks", "certificates", "distributed", "problems", "streaming"}
 # the door of solvers names all of them; tables ask what an array is
 HANDED_OVER = {("solvers", "machines"), ("data", "rows")}
+
+
+def sentence(file: Path) -> str:
+    """Return the first sentence of the docstring of a file, on one line."""
+    text = ast.get_docstring(ast.parse(file.read_text(encoding="utf-8"))) or ""
+    first = " ".join(text.split("\n\n")[0].split())
+    return re.split(r"(?<=[.?]) (?=[A-Z])", first)[0].removesuffix(".")
+
+
+def tree() -> str:
+    """Return folders and the files of the ground floor, each with the sentence of its docstring."""
+    named = [(folder, folder / "__init__.py") for folder in SOURCE.rglob("*") if is_room(folder)]
+    named += [(file, file) for file in SOURCE.glob("*.py") if not file.stem.startswith("__")]
+    lines = ["mercer/"]
+    for path, described in sorted(named):
+        parts = path.relative_to(SOURCE).parts
+        name = "  " * len(parts) + parts[-1] + ("/" if path.is_dir() else "")
+        lines.append(f"{name:<24} {sentence(described)}")
+    return "\n".join([TREE_FIRST, "", "```text", *lines, "```", "", TREE_LAST])
+
+
+def is_room(folder: Path) -> bool:
+    """Return whether a folder has files of its own, and is not only the door of other rooms."""
+    is_door = folder.parent == SOURCE and folder.name in DOORS
+    return (folder / "__init__.py").exists() and not is_door
 
 
 def room_of(file: Path) -> str:
@@ -160,8 +188,11 @@ def block() -> str:
 
 def replaced(page: str) -> str:
     """Return the page with its generated part made anew."""
-    before, rest = page.split(FIRST, 1)
-    return before + block() + rest.split(LAST, 1)[1]
+    parts = ((TREE_FIRST, tree, TREE_LAST), (FIRST, block, LAST))
+    for first, made, last in parts:
+        before, rest = page.split(first, 1)
+        page = before + made() + rest.split(last, 1)[1]
+    return page
 
 
 def draw() -> None:

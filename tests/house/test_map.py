@@ -22,6 +22,16 @@ def test_the_page_is_up_to_date(house_map):
     assert house_map.replaced(page) == page, "run: make map"
 
 
+def test_the_tree_is_up_to_date(house_map):
+    page = house_map.PAGE.read_text(encoding="utf-8")
+    assert house_map.tree() in page, "run: make map"
+
+
+def test_the_tree_begins_the_page(house_map):
+    start = house_map.PAGE.read_text(encoding="utf-8").split(house_map.TREE_FIRST)[0]
+    assert start.strip() == "# Design"
+
+
 def test_every_room_has_a_purpose(house_map):
     rooms = {folder.name for folder in house_map.SOURCE.iterdir() if folder.is_dir()}
     nameless = rooms - {"__pycache__"} - set(house_map.PURPOSE) - house_map.DOORS
