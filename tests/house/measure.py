@@ -207,7 +207,7 @@ def walk(run, root):
 
 def walks():
     """Return what importing `SVC` loads, and the ways of some calls."""
-    import numpy as np  # noqa: I001 - before the import that is measured
+    import numpy as np  # before the import that is measured
     import sklearn.linear_model
     import sklearn.svm  # noqa: F401
 
