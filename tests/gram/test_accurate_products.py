@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 from mercer.gram import FactoredGram, Need, PrecomputedGram, make_gram
 from mercer.gram.accurate_products import accurate_product, product_rounding, transposed_product
-from mercer.gram.centered import CenteredGram
+from mercer.gram.centering import CenteredGram
 from mercer.gram.sparse import SparseGram
 from mercer.gram.transformed import ScaledGram
 from mercer.kernels import Gaussian

@@ -195,3 +195,27 @@ def test_the_tests_see_storage_and_backends():
     assert not storage_named('"""A DenseGram, in words."""\nfrom mercer.gram import Gram')
     assert backends_of("from mercer.backends import choose_backend")
     assert not backends_of("from mercer.backends.lapack import one_blas_thread")
+
+
+# A file named as a function of its package is hidden by it, or hides it, by the order of imports.
+HIDDEN = {
+    "compat/sklearn/patch",
+    "data/check",
+    "files/verify",
+    "fitting/fit",
+    "report/svg/chart",
+    "selection/bias_variance",
+    "selection/description_length",
+}
+
+
+def test_no_file_is_named_as_a_function_of_its_package():
+    found = set()
+    for door in SOURCE.rglob("__init__.py"):
+        public = re.findall(r'^    "(\w+)",', door.read_text("utf-8"), re.MULTILINE)
+        found |= {
+            file.relative_to(SOURCE).with_suffix("").as_posix()
+            for file in door.parent.glob("*.py")
+            if file.stem in public
+        }
+    assert found <= HIDDEN, f"rename: {sorted(found - HIDDEN)}"

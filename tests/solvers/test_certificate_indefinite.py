@@ -18,10 +18,10 @@ from mercer.gram import (
     ScaledGram,
     ShiftedGram,
     SparseGram,
+    definite,
     definiteness,
     make_gram,
 )
-from mercer.gram import definiteness as definite
 from mercer.kernels import (
     FromCallable,
     FromFeatures,

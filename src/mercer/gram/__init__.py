@@ -8,12 +8,12 @@ primal space), `StreamedGram` the same with rows of F evaluated when they are ne
 
 from mercer.gram.base import Cross, Expansion, Gram, exact
 from mercer.gram.build import Need, make_gram
-from mercer.gram.centered import CenteredGram, centered
-from mercer.gram.definiteness import Definiteness, definiteness
+from mercer.gram.centering import CenteredGram, centered
+from mercer.gram.definite import Definiteness, definiteness
 from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source
 from mercer.gram.factored import FactoredGram, StreamedGram
 from mercer.gram.graph import EdgeWeight, GraphGram, components, neighbour_graph, neighbours
-from mercer.gram.pivoted_cholesky import PartialFactor, pivoted_cholesky
+from mercer.gram.partial_cholesky import PartialFactor, pivoted_cholesky
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.sparse import SparseGram
 from mercer.gram.transformed import PartGram, ScaledGram, ShiftedGram, scaled

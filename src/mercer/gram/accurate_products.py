@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram.base import Gram, columns_of, exact
-from mercer.gram.centered import CenteredGram
+from mercer.gram.centering import CenteredGram
 from mercer.gram.evaluated import LazyGram, Source
 from mercer.gram.policy import FLOAT64_COPY, PROVEN_ROWS
 from mercer.gram.precomputed import PrecomputedGram
@@ -301,6 +301,8 @@ def product_rounding(gram: Gram, b: Array, more: int = 0) -> Array:
     """
     with np.errstate(over="ignore", invalid="ignore"):
         size = np.abs(b)
+        if not size.any():  # products with zero are exact
+            return np.zeros(gram.shape[0])
         count = _roundings(gram, int(np.count_nonzero(size)))
         bounds = gamma(count + more + _MORE) * _largest_terms(gram, size)
         # (2.8), of products that underflow: in entries, in F'b and then times F, and in the sums
@@ -421,6 +423,8 @@ def transposed_product(F: Any, b: Array) -> tuple[Array, Array]:
     >>> product, bool(rounding[0] < 1e-12)
     (array([1.]), True)
     """
+    if not b.any():  # products with zero are exact
+        return np.zeros(F.shape[1]), np.zeros(F.shape[1])
     if is_sparse(F):
         return _sparse(F.tocsc(), b)
     n, width = F.shape

@@ -66,7 +66,7 @@ from mercer.theory.sample_size import (
     realisable_sample_size,
     rectangle_sample_size,
 )
-from mercer.theory.vc_dimension import (
+from mercer.theory.vc_bounds import (
     double_sampling_error,
     double_sampling_size,
     growth_bound,

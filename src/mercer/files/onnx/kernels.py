@@ -51,7 +51,7 @@ from mercer.expression import (
 )
 from mercer.files.onnx.graph import Graph, OnnxExportError
 from mercer.gram import Expansion
-from mercer.gram.centered import CenteredFeatures
+from mercer.gram.centering import CenteredFeatures
 from mercer.gram.evaluated import KernelExpansion
 from mercer.gram.factored import FeatureExpansion
 from mercer.gram.precomputed import MatrixExpansion

@@ -23,7 +23,7 @@ from mercer.approximation.random_features import (
     TensorSketch,
 )
 from mercer.files.schema.records import ENUMS, FUNCTIONS, Fields, record
-from mercer.gram.centered import CenteredFeatures
+from mercer.gram.centering import CenteredFeatures
 from mercer.gram.evaluated import KernelExpansion, Source
 from mercer.gram.factored import FeatureExpansion
 from mercer.gram.graph import EdgeWeight, GraphExpansion, LargestRule, NeighbourRule

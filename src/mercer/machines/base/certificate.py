@@ -19,7 +19,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Source, exact
-from mercer.gram.definiteness import NEGATIVE, has_negative_curvature, is_soon_shown
+from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words, is_trying_settings
 from mercer.rows.devices import where_rows_are

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends.lapack import one_blas_thread
 from mercer.gram import exact
-from mercer.gram.definiteness import NEGATIVE
+from mercer.gram.definite import NEGATIVE
 from mercer.machines.clustering.minimum_cut import MaximumFlow, edge_weights
 from mercer.machines.clustering.problem import (
     BalancedPartition,

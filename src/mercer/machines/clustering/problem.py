@@ -26,7 +26,7 @@ from mercer.gram import (
     centered,
     exact,
 )
-from mercer.gram.centered import CenteredFeatures, about
+from mercer.gram.centering import CenteredFeatures, about
 from mercer.resources import within_budget
 from mercer.rows.chunks import chunked
 from mercer.rows.points import is_sparse, to_dense

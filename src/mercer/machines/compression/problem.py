@@ -11,7 +11,7 @@ from scipy import sparse
 from mercer.array_types import Array, Points
 from mercer.gram import Source, definiteness, exact
 from mercer.gram.accurate_products import gamma
-from mercer.gram.definiteness import BY_CONSTRUCTION, Definiteness
+from mercer.gram.definite import BY_CONSTRUCTION, Definiteness
 from mercer.rows.points import is_sparse, row_count
 from mercer.solvers.certificate import Certificate, certify
 

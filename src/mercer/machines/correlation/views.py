@@ -14,8 +14,8 @@ from mercer.array_types import Array, Points
 from mercer.gram import Expansion, Gram, centered, exact, pivoted_cholesky, scaled
 from mercer.gram.base import RKHSFunction
 from mercer.gram.build import factor_gram
-from mercer.gram.centered import CenteredFeatures
-from mercer.gram.definiteness import has_negative_curvature
+from mercer.gram.centering import CenteredFeatures
+from mercer.gram.definite import has_negative_curvature
 from mercer.gram.factored import FeatureExpansion
 from mercer.gram.policy import WRITTEN_OUT
 from mercer.kernels import Kernel, Linear, Precomputed

@@ -12,7 +12,7 @@ from mercer.backends.lapack import solved_if_regular
 from mercer.gram import Definiteness, Gram, Source, definiteness, exact
 from mercer.gram.accurate_products import gamma, product_rounding
 from mercer.gram.build import matrix_gram
-from mercer.gram.definiteness import BY_CONSTRUCTION
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.machines.kernel_learning.problem import (
     KernelAlignment,
     KernelCombination,

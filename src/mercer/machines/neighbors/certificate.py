@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.gram import Gram, exact
-from mercer.gram.definiteness import NEGATIVE
+from mercer.gram.definite import NEGATIVE
 from mercer.gram.graph import ROUNDINGS, nearness
 from mercer.machines.neighbors.problem import (
     ClassMeans,

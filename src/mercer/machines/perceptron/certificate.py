@@ -17,7 +17,7 @@ from mercer.array_types import Array
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.accurate_products import gamma
 from mercer.gram.base import RKHSFunction
-from mercer.gram.definiteness import BY_CONSTRUCTION
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.machines.perceptron.problem import Separation, Separator
 from mercer.solvers.certificate import Certificate, certify, larger
 

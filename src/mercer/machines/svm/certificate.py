@@ -12,7 +12,7 @@ from mercer.backends import choose_backend
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.accurate_products import gamma, inner, transposed_product
 from mercer.gram.base import Unwrapped
-from mercer.gram.definiteness import BY_CONSTRUCTION
+from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many, MarginPath, PathDuals
 from mercer.rows.points import to_host
 from mercer.solvers.certificate import VACUOUS, Certificate, certify
@@ -263,7 +263,7 @@ def _lost_in_sums(problem: BoxQP, b: Array, intercept: float | Array) -> float:
     off = []
     for m, total in zip(problem.members(), problem.totals, strict=True):
         part = np.asarray(to_host(b[m]), dtype=np.float64)
-        found, rounding = transposed_product(part[:, None], np.ones(len(part)))
+        found, rounding = transposed_product(np.ones((len(part), 1)), part)
         off.append(abs(float(found[0]) - total) + float(rounding[0]))
     multipliers = np.abs(np.atleast_1d(intercept))
     return (1.0 + gamma(len(off) + 2)) * float(multipliers @ np.array(off))

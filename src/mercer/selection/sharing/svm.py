@@ -20,7 +20,7 @@ from mercer.gram.build import (
     matrix_gram,
     stored_gram,
 )
-from mercer.gram.definiteness import looks_indefinite
+from mercer.gram.definite import looks_indefinite
 from mercer.gram.policy import (
     SHARED_FLOAT64_ROWS,
     box_bytes,

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mercer.gram import PrecomputedGram, definiteness
-from mercer.gram.definiteness import _by_factor
+from mercer.gram.definite import _by_factor
 
 pytestmark = pytest.mark.numerics
 
@@ -38,7 +38,7 @@ def drawn(seed, n):
 @pytest.mark.parametrize("seed", range(24))
 @pytest.mark.parametrize("whole", [300, 0])
 def test_what_is_shown_is_so(seed, whole, monkeypatch):
-    monkeypatch.setattr("mercer.gram.definiteness._WHOLE", whole)
+    monkeypatch.setattr("mercer.gram.definite._WHOLE", whole)
     K = drawn(seed, 4 + seed % 8)
     gram = PrecomputedGram(K)
     found = definiteness(gram)
@@ -55,7 +55,7 @@ def test_what_is_shown_is_so(seed, whole, monkeypatch):
 @pytest.mark.parametrize("seed", range(16))
 @pytest.mark.parametrize("whole", [300, 0])
 def test_what_is_shown_of_differences_is_so(seed, whole, monkeypatch):
-    monkeypatch.setattr("mercer.gram.definiteness._WHOLE", whole)
+    monkeypatch.setattr("mercer.gram.definite._WHOLE", whole)
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((5 + seed % 6, 1 + seed % 3)) + 10.0 ** (seed % 5)
     gram = PrecomputedGram(-np.square(X[:, None] - X[None]).sum(axis=2))
