@@ -27,6 +27,7 @@ from mercer.resources import config
 from mercer.testing.backend import check_backend
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", available_backends())
 def test_conforms(name):
     check_backend(name)

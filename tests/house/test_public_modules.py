@@ -124,6 +124,7 @@ def test_every_public_module_is_used():
     assert set(re.findall(r"^\.\. automodule:: (\S+)", pages, re.MULTILINE)) == set(USES)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_each_module_works_alone():
     done = subprocess.run(

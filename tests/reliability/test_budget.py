@@ -75,7 +75,7 @@ def peaks():
     return peaks_of(NAMES, ROWS, BUDGET)
 
 
-@pytest.mark.sampled(6)
+@pytest.mark.sampled(12)
 @linux
 @pytest.mark.parametrize("name", NAMES, ids=" ".join)
 def test_every_machine_keeps_the_budget(peaks, name):

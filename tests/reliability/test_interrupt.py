@@ -146,7 +146,7 @@ SCENES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent as POSIX does")
 @pytest.mark.parametrize("scene", SCENES)
 def test_d1_ctrl_c(scene):

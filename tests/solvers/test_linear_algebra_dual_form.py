@@ -38,6 +38,7 @@ def test_a_wrong_form_is_not_certified_and_an_equal_one_is():
     assert certify(problem, Coefficients(a + beside, b, w)).ok
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("columns", [3, 1300])  # decomposed, and by conjugate gradients
 @pytest.mark.parametrize("container", [np.asarray, sparse.csr_array])

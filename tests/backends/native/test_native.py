@@ -327,6 +327,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     "call", ["pairs.matmul(np.ones(len(X)))", "pairs.rows(slice(0, 20000))", "pairs.dense()"]
 )

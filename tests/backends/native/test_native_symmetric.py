@@ -29,6 +29,7 @@ def assert_product(found, K, V, dtype):
     assert (np.abs(found - wide @ V) <= ROUNDING[dtype] * size).all()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("columns", [*range(19), 32, 33])
 def test_every_number_of_columns_and_odd_sizes(columns, dtype):

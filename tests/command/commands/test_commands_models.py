@@ -166,6 +166,7 @@ def _size(folder):
     return sum(f.stat().st_size for f in folder.iterdir()) if folder.exists() else 0
 
 
+@pytest.mark.slow
 def test_interrupted_and_taken_up_again(tmp_path, mercer):
     write_csv(tmp_path / "people.csv", people(200))
     (tmp_path / "people.mercer").write_bytes(b"earlier")

@@ -93,6 +93,7 @@ def test_line_searches_that_fail_are_told_in_scikit_learn_s_words(recwarn):
     assert all(issubclass(said.category, UserWarning) for said in recwarn)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("solver", "C", "class_weight"), [("newton-cg", 0.1, "balanced"), ("sag", np.inf, None)]
 )

@@ -119,6 +119,7 @@ import beside
 """
 
 
+@pytest.mark.slow
 def test_programs_run_unchanged(tmp_path):
     script = tmp_path / "program.py"
     script.write_text(SCRIPT)

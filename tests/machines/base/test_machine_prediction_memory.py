@@ -89,7 +89,7 @@ def test_every_machine_with_features_is_asked():
     assert offered == set(MACHINES)
 
 
-@pytest.mark.sampled(7)
+@pytest.mark.sampled(20)
 @pytest.mark.parametrize("how", [Nystrom(WIDTH), RandomFeatures(WIDTH)], ids=["landmarks", "waves"])
 @pytest.mark.parametrize("name", MACHINES)
 def test_features_of_new_rows_are_never_all_written(name, how):

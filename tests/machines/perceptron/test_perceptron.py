@@ -63,6 +63,7 @@ X, y = separable()
 XM, ym = blobs()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.filterwarnings("ignore:.*iteration limit:UserWarning")
 @parametrize_with_checks(
     [

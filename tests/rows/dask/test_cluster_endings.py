@@ -47,6 +47,7 @@ def test_ctrl_c_leaves_the_machine_as_it_was_and_takes_work_back(client):
         assert KernelRidge().fit(da.from_array(X, chunks=(60, 2)), Y).certificate_.ok
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("machine", "task"),
     [(SVC(KERNEL), 9), (GaussianMixture(2, n_init=1), 25), (SpectralClustering(2, KERNEL), 21)],
