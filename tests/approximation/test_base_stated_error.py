@@ -10,6 +10,8 @@ import pytest
 from mercer.approximation import Nystrom
 from mercer.kernels import Gaussian
 
+pytestmark = pytest.mark.numerics
+
 
 def test_standard_errors_are_those_of_samples() -> None:
     """Traces of many samples scatter as the standard error of one of them says."""

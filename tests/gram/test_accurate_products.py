@@ -13,6 +13,8 @@ from mercer.gram.sparse import SparseGram
 from mercer.gram.transformed import ScaledGram
 from mercer.kernels import Gaussian
 
+pytestmark = pytest.mark.numerics
+
 
 def exactly(F, b):
     columns = range(F.shape[1])
@@ -60,7 +62,6 @@ def test_blocks_of_rows_and_empty_columns():
     assert transposed_product(np.zeros((0, 3)), np.zeros(0))[0].tolist() == [0, 0, 0]
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("seed", range(60))
 @pytest.mark.parametrize("held", [np.asarray, sp.csr_array, sp.csc_array])
 def test_the_bounds_hold(seed, held):
@@ -74,7 +75,6 @@ def test_the_bounds_hold(seed, held):
     assert within(np.asarray(gram @ b), truth, product_rounding(gram, b))
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("n", [400, 3000])
 @pytest.mark.parametrize("seed", range(4))
 def test_the_bounds_hold_for_long_sums(seed, n):
@@ -91,7 +91,6 @@ def test_the_bounds_hold_for_long_sums(seed, n):
     assert (rounding <= product_rounding(gram, b)).all()
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("scale", [1e-160, 1e-170, 1e-110, 1e100])
 def test_the_bounds_hold_where_products_underflow_or_are_huge(scale):
     F, b = np.random.default_rng(0).standard_normal((2, 30, 3))
@@ -108,7 +107,6 @@ def test_the_bounds_hold_where_products_underflow_or_are_huge(scale):
     assert within(K @ b, exactly(K.dense(), b), product_rounding(K, b))
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("seed", range(10))
 def test_the_bounds_hold_for_matrices_that_are_not_positive_semidefinite(seed):
     F, b = hostile(seed)
@@ -121,7 +119,6 @@ def test_the_bounds_hold_for_matrices_that_are_not_positive_semidefinite(seed):
     assert within(product, truth, rounding)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("seed", range(10))
 def test_the_bounds_hold_for_centred_and_scaled_matrices(seed):
     F, b = hostile(seed)

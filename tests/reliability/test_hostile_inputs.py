@@ -18,6 +18,8 @@ from mercer.compat import sklearn as compat
 from mercer.kernels import Anova, Gaussian, Linear, Polynomial
 from mercer.machines.base.parameters import plain
 
+pytestmark = pytest.mark.numerics
+
 N, D = 12, 3
 
 

@@ -6,6 +6,8 @@ import pytest
 import mercer
 from mercer.kernels import Intersection, Laplacian, Linear
 
+pytestmark = pytest.mark.numerics
+
 RNG = np.random.default_rng(0)
 
 

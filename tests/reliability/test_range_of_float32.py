@@ -6,6 +6,8 @@ import pytest
 from mercer import SVC, SVR, KMeans, OneClassSVM, SpectralClustering, Status, tune
 from mercer.kernels import Gaussian
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1010, 3))  # more than have K in float64
 X[:500] += 3.0

@@ -73,6 +73,8 @@ from mercer.kernels import (
 )
 from mercer.solvers import GradientDescent, SolverError, Status
 
+pytestmark = pytest.mark.numerics
+
 Random = np.random.Generator
 
 _SEEDS, _EACH = 200, 25  # fits in the suite, and in one test: a few seconds

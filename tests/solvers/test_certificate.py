@@ -19,6 +19,8 @@ from mercer.problems import (
 )
 from mercer.solvers import SMO, solve
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(1)
 X = rng.standard_normal((80, 3))
 SIGNS = np.where(X[:, 0] * X[:, 1] > 0, 1.0, -1.0)

@@ -50,6 +50,8 @@ from mercer.problems import (
 )
 from mercer.solvers import SMO, Watch, solve
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 n = 60
 X = rng.standard_normal((n, 4)) + 1.0

@@ -56,6 +56,8 @@ from mercer.machines.svm import problem as svm
 from mercer.problems import Correlation, KernelCombination, Separation
 from mercer.solvers import Status, solve
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 n = 50
 A = rng.standard_normal((n, n))

@@ -9,6 +9,8 @@ from scipy import sparse
 from mercer import SVC, SVR, KernelRidge
 from mercer.kernels import Linear, Precomputed
 
+pytestmark = pytest.mark.numerics
+
 
 def drawn(seed):
     """Draw rows of very different lengths, with one far away."""

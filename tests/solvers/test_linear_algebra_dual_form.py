@@ -10,6 +10,8 @@ from mercer.kernels import Linear
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.linear_algebra import dual_form
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 n = 40
 X = rng.standard_normal((n, 3))

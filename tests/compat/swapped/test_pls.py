@@ -1,6 +1,9 @@
 """scikit-learn's tests of `CCA`, on Mercer's machines."""
 
+import pytest
 from helpers import swapped_tests
+
+pytestmark = pytest.mark.numerics
 
 globals().update(swapped_tests.executed("sklearn.cross_decomposition.tests.test_pls"))
 

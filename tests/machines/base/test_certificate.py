@@ -8,6 +8,8 @@ import mercer
 from mercer import Status
 from mercer.kernels import Precomputed
 
+pytestmark = pytest.mark.numerics
+
 RNG = np.random.default_rng(0)
 MINUS_DISTANCES = -np.abs(RNG.normal(size=(30, 1)) - RNG.normal(size=30))
 INDEFINITE = MINUS_DISTANCES + MINUS_DISTANCES.T

@@ -22,6 +22,8 @@ from mercer import (
 )
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
 
+pytestmark = pytest.mark.numerics
+
 
 def fitted(machine, *given):
     """Fit, and return whether the fit itself warned; reading the certificate must add nothing."""
@@ -62,7 +64,6 @@ def test_spectral_clustering_of_degrees_that_cancel():
     fitted(SpectralClustering(kernel=Gaussian(0.5**0.5), self_loops=False), X)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("seed", range(10))
 def test_mixture_of_collapsed_parts(seed):
     """Gains are below what rounding takes from densities, so their sign decides nothing."""

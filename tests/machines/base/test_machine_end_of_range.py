@@ -6,6 +6,8 @@ import pytest
 from mercer import MultiTaskGaussianProcess, NearestNeighbors
 from mercer.kernels import Gaussian
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 2))
 labels = (X[:, 0] > 0).astype(int)

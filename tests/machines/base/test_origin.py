@@ -14,6 +14,8 @@ from mercer.kernels import Gaussian, Linear
 from mercer.machines.base.origin import far_origin, less_origin
 from mercer.solvers import Status
 
+pytestmark = pytest.mark.numerics
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(120, 3))
 Y = X[:, 0] + 0.3 * RNG.normal(size=120)

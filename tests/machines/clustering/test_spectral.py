@@ -37,6 +37,8 @@ from mercer.problems import Eigenproblem
 from mercer.solvers import LOBPCG, InverseLanczos, RestartedLanczos, Status
 from mercer.testing import check_solver
 
+pytestmark = pytest.mark.numerics
+
 NORMALIZATIONS = ("normalized", "ratio", "doubly_stochastic", "plain")
 CUTS = NORMALIZATIONS[:3]
 

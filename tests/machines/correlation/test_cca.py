@@ -32,6 +32,8 @@ from mercer.solvers import (
     solve,
 )
 
+pytestmark = pytest.mark.numerics
+
 FORMS = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
 
 

@@ -10,6 +10,8 @@ from mercer import PCA, ParameterError
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed
 from mercer.solvers import Lanczos
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 4)) @ rng.standard_normal((4, 4)) + 2.0
 Z = rng.standard_normal((15, 4)) + 2.0

@@ -20,6 +20,8 @@ from mercer.machines.decomposition.ica_fixed_point import (
 from mercer.problems import CONTRASTS, IndependentComponents, Unmixing
 from mercer.solvers import FixedPointICA, SolverError, solve
 
+pytestmark = pytest.mark.numerics
+
 FUNS = tuple(CONTRASTS)
 A = np.array([[1.0, 0.4, -0.3], [0.2, 1.0, 0.5], [0.7, -0.2, 1.0]])
 

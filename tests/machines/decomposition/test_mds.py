@@ -11,6 +11,8 @@ from scipy.spatial.distance import cdist, pdist, squareform
 import mercer
 from mercer import MDS, PCA, ParameterError
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((40, 4)) @ np.diag([3.0, 2.0, 1.0, 0.5]) + 5.0
 Z = rng.standard_normal((9, 4)) + 5.0

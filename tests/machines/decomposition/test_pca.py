@@ -36,6 +36,8 @@ from mercer.kernels import (
 from mercer.machines.decomposition.preimage import preimage_weight
 from mercer.solvers import Eigh, Lanczos, Status
 
+pytestmark = pytest.mark.numerics
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_blas_thread():

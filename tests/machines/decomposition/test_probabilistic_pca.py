@@ -19,6 +19,8 @@ from mercer.machines.decomposition.probabilistic_pca_em import log_densities
 from mercer.problems import LatentGaussian, Plane
 from mercer.solvers import LatentEM, solve
 
+pytestmark = pytest.mark.numerics
+
 
 def rows(n=120, d=5, q=2, noise=0.4, seed=0):
     rng = np.random.default_rng(seed)

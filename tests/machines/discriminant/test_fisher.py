@@ -21,6 +21,8 @@ from mercer.kernels import Constant, Gaussian, Linear, Polynomial, Precomputed, 
 from mercer.problems import Directions, Discriminant, as_directions
 from mercer.solvers import CholeskyDiscriminant, PrimalDiscriminant, SolverError, Status, solve
 
+pytestmark = pytest.mark.numerics
+
 X_IRIS, Y_IRIS = load_iris(return_X_y=True)
 
 

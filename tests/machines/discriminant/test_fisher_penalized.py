@@ -12,6 +12,8 @@ from mercer.machines.discriminant.fisher import kernel_features
 from mercer.problems import Directions, Discriminant
 from mercer.solvers import CholeskyDiscriminant
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(5)
 y = rng.integers(0, 3, 40)
 X = rng.standard_normal((40, 3)) + 1.5 * rng.standard_normal((3, 3))[y]

@@ -19,6 +19,8 @@ from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 from mercer.problems import ProcessRegression
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(40, 3))
 y = np.sin(X.sum(axis=1)) + 0.1 * rng.normal(size=40)

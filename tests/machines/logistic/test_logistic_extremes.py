@@ -27,6 +27,8 @@ from mercer.machines.logistic.newton_lbfgs import _exact
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
 from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
 
+pytestmark = pytest.mark.numerics
+
 
 @pytest.fixture(autouse=True, scope="module")
 def one_blas_thread():

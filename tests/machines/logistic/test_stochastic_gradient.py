@@ -23,6 +23,8 @@ from mercer.solvers import (
     solve,
 )
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3)) * [1.0, 0.5, 2.0] + [0.0, 1.0, 0.5]
 y = np.where(X @ [1.0, -1.0, 0.5] + rng.standard_normal(60) > 0, 1, -1)
@@ -157,7 +159,6 @@ def test_least_squares_without_a_penalty(bias):
     assert many.certificate_.ok
 
 
-@pytest.mark.numerics
 def test_logistic_without_a_penalty():
     machine = LogisticRegression(penalty=0).fit(X, y)
     A = np.column_stack([X, np.ones(60)])
@@ -180,7 +181,6 @@ def test_logistic_without_a_penalty():
     assert_allclose(weighted.coef_, repeated.coef_, atol=1e-8)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("scale", [1.0, 1e6])
 def test_values_of_the_risk_do_not_stop_newton(scale):
     """A fit in six ended at its iteration limit: rounding of the risk hid what steps gained."""

@@ -34,6 +34,8 @@ from mercer.machines.mixture.gaussian_em_steps import Diagonal, Full, Shared, Sp
 from mercer.problems import GaussianMix, GaussianParts, TableParts, TopicMix
 from mercer.solvers import EM, Status, solve
 
+pytestmark = pytest.mark.numerics
+
 SHAPES = {"full": Full(), "shared": Shared(), "diagonal": Diagonal(), "spherical": Spherical()}
 THEIRS = {"full": "full", "shared": "tied", "diagonal": "diag", "spherical": "spherical"}
 quick = settings(max_examples=15, deadline=None)

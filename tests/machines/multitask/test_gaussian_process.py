@@ -15,6 +15,8 @@ from mercer.machines.multitask.posterior import task_evidence
 from mercer.problems import TaskRegression
 from mercer.solvers import KroneckerPosterior, SolverError, TaskCholesky, Watch, solve
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 2))
 W = rng.normal(size=(3, 3))

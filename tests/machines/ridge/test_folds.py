@@ -31,6 +31,8 @@ from mercer.solvers import (
 from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
+pytestmark = pytest.mark.numerics
+
 PENALTIES = np.logspace(-3, 2, 8)
 BY_MATRIX = [BandFolds(), CholeskyFolds(), KrylovFolds()]
 

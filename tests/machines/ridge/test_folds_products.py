@@ -12,6 +12,8 @@ from mercer.machines.ridge.folds import FoldParts, FoldSystem, fold_order
 from mercer.machines.ridge.krylov_folds import ShiftedInverse, by_subspaces
 from mercer.solvers import Watch
 
+pytestmark = pytest.mark.numerics
+
 N = 700
 SHUFFLED = KFold(5, shuffle=True, random_state=0)
 

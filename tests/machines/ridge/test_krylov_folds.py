@@ -12,6 +12,8 @@ from mercer.machines.ridge.folds import FoldSystem
 from mercer.machines.ridge.krylov_folds import KrylovSubspace, ShiftedInverse, by_subspaces
 from mercer.solvers import Status, Watch
 
+pytestmark = pytest.mark.numerics
+
 N = 700
 PENALTIES = np.logspace(-4, 2, 13)
 
@@ -97,7 +99,6 @@ def test_units_of_the_kernel_do_not_matter(factor):
     compare(systems, answers, y, None, penalties)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize(("least", "most"), [(-7, -4), (-9, 0)])
 def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, most):
     X, y = sample(600)
@@ -118,7 +119,6 @@ def test_penalties_beyond_float32_and_beyond_one_inverse(monkeypatch, least, mos
     compare(systems, answers, y, None, penalties, atol=1e-4)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("seed", range(5))
 def test_vectors_stay_orthogonal_whatever_the_last_bits(monkeypatch, seed):
     """Errors that each vector multiplied made the small matrices of the subspace indefinite."""

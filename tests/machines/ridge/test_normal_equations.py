@@ -14,6 +14,8 @@ from mercer.problems import LinearSystem
 from mercer.solvers import Primal, PrimalConjugateGradient, Status, solve
 from mercer.solvers.dispatch import choose
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((700, 3))
 Y = np.column_stack([np.sin(X[:, 0]) + 5.0, X[:, 1] * X[:, 2]])

@@ -8,6 +8,8 @@ from mercer.approximation import Nystrom
 from mercer.kernels import Polynomial
 from mercer.solvers.dispatch import SolverError
 
+pytestmark = pytest.mark.numerics
+
 
 @pytest.mark.filterwarnings("ignore")
 def test_singular_values_that_are_not_found_are_an_overflow():

@@ -28,6 +28,8 @@ from mercer.solvers import (
 from mercer.solvers.dispatch import choose
 from mercer.testing import check_solver
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 3))
 Y = np.column_stack([np.sin(X[:, 0]), X[:, 1] * X[:, 2]]) + 0.1 * rng.standard_normal((300, 2))

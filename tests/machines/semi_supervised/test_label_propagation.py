@@ -23,6 +23,8 @@ from mercer.kernels import Gaussian, Linear
 from mercer.problems import GraphLabels, GraphValues
 from mercer.solvers import GraphCholesky, GraphConjugateGradient
 
+pytestmark = pytest.mark.numerics
+
 GAMMA = 20.0
 KERNEL = Gaussian((0.5 / GAMMA) ** 0.5)
 X, MOON = make_moons(120, noise=0.08, random_state=1)

@@ -16,6 +16,8 @@ from mercer.gram import Need, make_gram, neighbour_graph
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.problems import Deformation, DeformedKernel
 
+pytestmark = pytest.mark.numerics
+
 X, MOON = make_moons(90, noise=0.08, random_state=1)
 KERNEL = Gaussian(0.4)
 KNOWN = np.zeros(90, dtype=bool)

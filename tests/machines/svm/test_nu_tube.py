@@ -11,6 +11,8 @@ from mercer.kernels import Gaussian, Polynomial
 from mercer.machines.svm import problem, smo
 from mercer.machines.svm.nu_tube import is_nu_tube
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.uniform(0, 1, (60, 2))
 y = np.sin(5 * X[:, 0]) + 0.1 * rng.standard_normal(60)

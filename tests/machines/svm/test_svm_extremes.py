@@ -28,6 +28,8 @@ from mercer.machines.svm import problem as svm
 from mercer.problems import Dual, Duals, Many
 from mercer.solvers import SMO, solve
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((20, 2))
 y = (X[:, 0] > 0) * 1

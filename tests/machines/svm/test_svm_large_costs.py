@@ -11,6 +11,8 @@ from mercer import SVC, SVR
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.solvers import Status
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((60, 3))
 OVERLAPPING = np.where(X[:, 0] + rng.standard_normal(60) > 0, 1, -1)
@@ -48,7 +50,6 @@ def test_overlapping_rows_pay_the_least_slack(C):
     assert machine.solution_.status in (Status.SOLVED, Status.INACCURATE)
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("C", COSTS)
 @pytest.mark.parametrize("slack", ["l1", "l2"])
 @pytest.mark.parametrize(
@@ -62,7 +63,6 @@ def test_no_finite_cost_is_called_infinite(kernel, slack, C):
     assert fitted(SVC(kernel, C=C, slack=slack), SEPARABLE).solution_.status is Status.SOLVED
 
 
-@pytest.mark.numerics
 @pytest.mark.parametrize("C", [1e10, 1e12, 1e300])
 @pytest.mark.parametrize("y", [OVERLAPPING, SEPARABLE], ids=["overlapping", "separable"])
 def test_last_bits_do_not_decide_the_ending_of_a_dear_slack(y, C):

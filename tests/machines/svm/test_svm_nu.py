@@ -12,6 +12,8 @@ from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.machines.svm import problem as svm
 from mercer.solvers import Status, solve
 
+pytestmark = pytest.mark.numerics
+
 KERNELS = [Gaussian(0.3), Gaussian(1.0), Linear(), Polynomial(2)]
 
 

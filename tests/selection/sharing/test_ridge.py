@@ -22,6 +22,8 @@ from mercer.selection.sharing import Stopped, groups
 from mercer.selection.sharing.ridge import FeaturePath, LeftOutPath, MatrixPath, Path
 from mercer.selection.task import make_task
 
+pytestmark = pytest.mark.numerics
+
 FOLDS = KFold(4, shuffle=True, random_state=1)
 PENALTIES = np.logspace(-4, 2, 7).tolist()
 MANY = np.logspace(-4, 2, 13)

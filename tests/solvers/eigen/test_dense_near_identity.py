@@ -9,6 +9,8 @@ from mercer.kernels import Gaussian, Laplacian
 from mercer.solvers import Status
 from mercer.solvers.eigen.dense import largest_pairs
 
+pytestmark = pytest.mark.numerics
+
 
 @pytest.mark.parametrize("kernel", [Gaussian(0.1), Gaussian(0.3), Laplacian(0.05)])
 @pytest.mark.parametrize(("n", "count"), [(30, 1), (90, 2), (90, 10), (150, 5)])

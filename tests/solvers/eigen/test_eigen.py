@@ -32,6 +32,8 @@ from mercer.solvers.dispatch import choose
 from mercer.solvers.eigen.block_lanczos import largest_pairs
 from mercer.solvers.eigen.dense import signs_of
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((900, 4))
 

@@ -10,6 +10,8 @@ from mercer.problems import Eigenproblem
 from mercer.solvers import Lanczos, Status, solve
 from mercer.solvers.eigen.lanczos_solver import ROWS, sampled_residuals
 
+pytestmark = pytest.mark.numerics
+
 rng = np.random.default_rng(0)
 X = rng.standard_normal((1200, 2))
 WEIGHTS = rng.uniform(0.5, 2.0, len(X))

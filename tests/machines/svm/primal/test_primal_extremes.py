@@ -14,6 +14,8 @@ from mercer.machines.svm.primal.barrier import Saddle
 from mercer.problems import BoxQP
 from mercer.solvers import DualDescent, InteriorPoint, Status, Watch, solve
 
+pytestmark = pytest.mark.numerics
+
 DATA = ("plain", "doubled", "constant", "wide", "rare", "far", "uneven", "zero", "repeated")
 
 

@@ -12,6 +12,8 @@ from mercer.approximation import Nystrom
 from mercer.kernels import Gaussian
 from mercer.machines.svm.primal import interior_point
 
+pytestmark = pytest.mark.numerics
+
 
 @pytest.mark.parametrize("nu", [0.5, 0.1, 0.01])
 def test_few_rows_are_left_to_the_interior_point_method(
