@@ -55,7 +55,10 @@ def test_cca_of_an_indefinite_kernel(rng):
 
 
 def test_spectral_clustering_beyond_the_rank():
-    assert fitted(SpectralClustering(kernel=Gaussian(1.0)), np.ones((54, 2)))
+    for n in (20, 54, 200):
+        machine = SpectralClustering(kernel=Gaussian(1.0))
+        assert not fitted(machine, np.ones((n, 2)))
+        assert machine.solution_.status is Status.SOLVED
 
 
 def test_spectral_clustering_of_degrees_that_cancel():

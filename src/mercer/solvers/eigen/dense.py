@@ -176,10 +176,15 @@ def _from_matrix(gram: Gram, k: int, known: Array | None) -> tuple[Modes, bool]:
 
 
 def below_everything(A: Array, known: Array) -> Array:
-    """Return A with the eigenvalues of known eigenvectors moved below all others."""
+    """Return A with the eigenvalues of known eigenvectors moved below all others.
+
+    The shift exceeds the norm of the given A also where nothing but its rounding is left beside the
+    known vectors: a smaller one would let this rounding mix them with all others.
+    """
+    largest = float(np.abs(A).sum(axis=0).max(initial=0.0))
     P = known @ (known.T @ A)
     A = A - P - P.T + known @ ((known.T @ P.T) @ known) @ known.T
-    shift = 2.0 * float(np.abs(A).sum(axis=0).max(initial=0.0)) + np.finfo(float).tiny
+    shift = largest + 2.0 * float(np.abs(A).sum(axis=0).max(initial=0.0)) + np.finfo(float).tiny
     return np.asarray((A + A.T) / 2 - shift * (known @ known.T))
 
 
