@@ -79,12 +79,12 @@ _TYPES = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 
 
 def invert(A: Array) -> bool:
-    """Put the inverse of A into its upper triangle.
+    """Put the inverse of A into its lower triangle.
 
     Parameters
     ----------
     A : (n, n) C-contiguous array of float32 or float64
-        Symmetric; only what is on and above the diagonal is read.
+        Symmetric; only the entries on and below the diagonal are read.
 
     Returns
     -------
@@ -95,8 +95,9 @@ def invert(A: Array) -> bool:
         raise ValueError(f"a square matrix, row after row, was expected, not shape {A.shape}")
     size, apart, info = (ctypes.c_int(k) for k in (len(A), max(1, len(A)), 0))
     for step in ("potrf", "potri"):
-        # what is above the diagonal row by row is below it column by column
-        _function(_TYPES[A.dtype] + step)(b"L", size, A.ctypes.data, apart, info)
+        # The lower triangle in row order is the upper one in column order. OpenBLAS's Prescott kernels
+        # crash in `spotri` with the other triangle (an aligned load from an odd column).
+        _function(_TYPES[A.dtype] + step)(b"U", size, A.ctypes.data, apart, info)
         if info.value != 0:
             return False
     return bool(np.isfinite(A.diagonal()).all())

@@ -130,11 +130,11 @@ def _inverse(K: Array, rows: Array, root: Array, shift: float, dtype: np.dtype[A
 
 
 def _mirrored(A: Array) -> Array:
-    """Copy what is above the diagonal below it."""
+    """Copy the lower triangle of A into the upper one."""
     for i in range(0, len(A), _BLOCK):
         j = i + _BLOCK
-        A[i:j, i:j] = np.triu(A[i:j, i:j]) + np.triu(A[i:j, i:j], 1).T
-        A[j:, i:j] = A[i:j, j:].T
+        A[i:j, i:j] = np.tril(A[i:j, i:j]) + np.tril(A[i:j, i:j], -1).T
+        A[i:j, j:] = A[j:, i:j].T
     return A
 
 
