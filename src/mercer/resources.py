@@ -41,11 +41,11 @@ def cpu_affinity() -> int:
 
 def recent_cpu_quota() -> int:
     """Return the quota as of this second: its files take longer to read than small calls take."""
-    return _recent_quota(int(time.monotonic() / _KEPT))
+    return _recent_quota(int(time.monotonic() / _KEPT), _CGROUP, _MEMBERSHIP)
 
 
 @lru_cache(maxsize=1)
-def _recent_quota(now: int) -> int:
+def _recent_quota(now: int, root: Path, membership: Path) -> int:
     return cpu_quota()
 
 

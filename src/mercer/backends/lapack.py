@@ -95,8 +95,8 @@ def invert(A: Array) -> bool:
         raise ValueError(f"a square matrix, row after row, was expected, not shape {A.shape}")
     size, apart, info = (ctypes.c_int(k) for k in (len(A), max(1, len(A)), 0))
     for step in ("potrf", "potri"):
-        # The lower triangle in row order is the upper one in column order. OpenBLAS's Prescott kernels
-        # crash in `spotri` with the other triangle (an aligned load from an odd column).
+        # The lower triangle in row order is the upper one in column order. With the other triangle,
+        # OpenBLAS's Prescott kernels crash in `spotri` (an aligned load from an odd column).
         _function(_TYPES[A.dtype] + step)(b"U", size, A.ctypes.data, apart, info)
         if info.value != 0:
             return False
