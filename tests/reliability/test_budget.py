@@ -6,6 +6,7 @@ may hold what `allowance` says.
 """
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -25,7 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from benchmarks.arithmetic.budgets import MB, Peak, allowance, cases
 
 ROOT = Path(__file__).resolve().parents[2]
-COUNTED_LATE = 1 << 20  # bytes: the system counts pages of threads in batches
+# Linux counts the pages of a process per CPU and adds them up in batches of max(32, 2 CPUs) pages,
+# so a reading may be off by one batch for each CPU; a growth is the difference of two readings.
+_CPUS = os.cpu_count() or 1
+COUNTED_LATE = 2 * max(32, 2 * _CPUS) * _CPUS * 4096  # bytes
 ROWS, BUDGET = 2000, 10 * MB
 # the same storage as a form that is measured, but minutes of products
 SLOW = {
@@ -83,7 +87,7 @@ def test_every_machine_keeps_the_budget(peaks, name):
     refused = peak.ending.startswith("MemoryBudgetError")
     assert refused or "Error" not in peak.ending, peak.ending
     assert peak.fit >= -COUNTED_LATE, peak.ending
-    assert peak.most <= BUDGET + allowance(ROWS), peak
+    assert peak.most <= BUDGET + allowance(ROWS) + COUNTED_LATE, peak
 
 
 @pytest.mark.slow
@@ -101,7 +105,7 @@ def test_a_stored_matrix_keeps_the_budget_too():
     rows, budget = 2000, 80 * MB
     for peak in peaks_of(names, rows, budget).values():
         assert "solved" in peak.ending, peak
-        assert peak.most <= budget + allowance(rows), peak
+        assert peak.most <= budget + allowance(rows) + COUNTED_LATE, peak
 
 
 @linux
