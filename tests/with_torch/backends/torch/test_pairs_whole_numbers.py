@@ -149,7 +149,7 @@ def test_matrices_are_those_of_float64(name, kernel, cores, monkeypatch):
 def one_kernel(monkeypatch):
     """Tiles so small that a few dozen rows have several squares of them."""
     eight_bits = pytest.importorskip("mercer.backends.torch.triton.special")
-    monkeypatch.setattr(eight_bits, "_SIDE", 16)
+    monkeypatch.setattr(eight_bits, "_EIGHT_BITS_SIDE", 16)
     monkeypatch.setattr(eight_bits, "_TOGETHER", 2)
     return eight_bits
 
@@ -217,9 +217,9 @@ from mercer.backends.torch.triton.launch import compiled
 
 kinds = {"X": "*i8", "LENGTHS": "*i32", "FACTOR": "*fp64", "SUMMAND": "*fp64", "OUT": "*fp32"}
 fixed = {
-    "SIDE": eight_bits._SIDE, "DEPTH": eight_bits.DEPTH, "TOGETHER": eight_bits._TOGETHER
+    "SIDE": eight_bits._EIGHT_BITS_SIDE, "DEPTH": eight_bits.DEPTH, "TOGETHER": eight_bits._TOGETHER
 }
-kernel = compiled(eight_bits._EXPONENTIAL)
+kernel = compiled(eight_bits._EIGHT_BITS_EXPONENTIAL)
 names = kernel.arg_names
 types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}
 even = [k for k, name in enumerate(names) if name in kinds or name in ("depth", "apart")]
@@ -229,7 +229,7 @@ source = ASTSource(
     {(names.index(k),): value for k, value in fixed.items()},
     {(k,): [["tt.divisibility", 16]] for k in even},
 )
-options = {"num_warps": eight_bits._WARPS, "num_stages": eight_bits._STAGES}
+options = {"num_warps": eight_bits._EIGHT_BITS_WARPS, "num_stages": eight_bits._EIGHT_BITS_STAGES}
 made = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
 with open(sys.argv[1], "wb") as file:
     file.write(made.asm["cubin"])

@@ -174,9 +174,10 @@ def test_blocks_of_steps_stay_there(counted, monkeypatch, solver):
     found = solve(replace(problem, gram=gram), solver)
     assert found.status is Status.SOLVED
     np.testing.assert_allclose(found.value.coef, wanted.coef, atol=1e-5)
-    # rows, once in float64 and once for products; a sample of EigenPro, once
+    # rows, once in float64 and once for products; a sample of EigenPro there and back, and its
+    # eigenvectors
     large = [size for _, size in travelled if size > 2 * len(X)]
-    assert len(large) <= 4 and max(large) <= 40 * 40
+    assert len(large) <= 5 and max(large) <= 40 * 40
     assert len(travelled) > 20
 
 

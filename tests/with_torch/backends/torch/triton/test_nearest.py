@@ -256,7 +256,7 @@ from mercer.backends.torch.triton.launch import compiled
 kinds = {"X": "*fp16", "Y": "*fp16", "HY": "*fp32", "OUT": "*fp32", "DROPPED": "*fp32"}
 for depth in (16, 64, 512, 832):
     text, at_once, stages = candidates._by_depth(depth)
-    fixed = {"BM": candidates._HEIGHT, "BN": candidates._WIDTH, "BD": at_once}
+    fixed = {"BM": candidates._CANDIDATES_HEIGHT, "BN": candidates._CANDIDATES_WIDTH, "BD": at_once}
     kernel = compiled(text)
     names = kernel.arg_names
     types = {k: "constexpr" if k in fixed else kinds.get(k, "i32") for k in names}
@@ -267,7 +267,7 @@ for depth in (16, 64, 512, 832):
         {(names.index(k),): value for k, value in fixed.items()},
         {(k,): [["tt.divisibility", 16]] for k in even},
     )
-    options = {"num_warps": candidates._WARPS, "num_stages": stages}
+    options = {"num_warps": candidates._CANDIDATES_WARPS, "num_stages": stages}
     made = compile(source, target=GPUTarget("cuda", 90, 32), options=options)
     with open(sys.argv[1], "wb") as file:
         file.write(made.asm["cubin"])
