@@ -57,7 +57,7 @@ from mercer.selection import (
 )
 from mercer.selection.folds import folds_of
 from mercer.selection.identity import digest
-from mercer.selection.run import ScheduledWork, run
+from mercer.selection.scheduler import ScheduledWork, run
 from mercer.selection.sharing import Group, Judged, Stopped, groups, register
 from mercer.selection.sharing.base import Refit
 from mercer.selection.task import Task, machine_at, make_task

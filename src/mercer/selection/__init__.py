@@ -1,4 +1,4 @@
-"""Choosing: how good is a machine on rows it has not seen, why is it not better, where to cut."""
+"""Model selection: tuning, choice of the kernel, cross-validation, thresholds, active learning."""
 
 from mercer.machines.base.sharing import (
     Fold,
@@ -24,7 +24,7 @@ from mercer.selection.active import (
     posterior_variance,
 )
 from mercer.selection.artificial_outliers import ArtificialOutliers
-from mercer.selection.bias_variance import BiasVariance, bias_variance
+from mercer.selection.bias_and_variance import BiasVariance, bias_variance
 from mercer.selection.choice import Choice, Contender, choose
 from mercer.selection.cross_validation import (
     LearningCurve,
@@ -34,11 +34,6 @@ from mercer.selection.cross_validation import (
     learning_curve,
     nested_cross_validate,
 )
-from mercer.selection.description_length import (
-    description_length,
-    gaussian_log_likelihood,
-    regression_description_length,
-)
 from mercer.selection.elimination import (
     EliminationPath,
     EliminationStep,
@@ -47,6 +42,11 @@ from mercer.selection.elimination import (
 )
 from mercer.selection.grids import Grid, default_grid
 from mercer.selection.journal import JournalError
+from mercer.selection.minimum_description_length import (
+    description_length,
+    gaussian_log_likelihood,
+    regression_description_length,
+)
 from mercer.selection.search import Exhaustive, Halve, Race, Refine, Search
 from mercer.selection.task import TuningProgress
 from mercer.selection.thresholds import Roc, Threshold, choose_threshold, roc

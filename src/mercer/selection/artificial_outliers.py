@@ -1,4 +1,4 @@
-"""A score for novelty detectors without labels: rows left out against artificial outliers.
+"""Scorer of novelty detectors without labels: held-out rows against artificial outliers.
 
 Where no novel row is known, novel rows are made (Tax and Duin, Uniform object generation for
 optimizing one-class classifiers, JMLR 2 (2001)): a detector that ranks rows it has not seen above

@@ -1,4 +1,4 @@
-"""Functions `choose` and `compare`: kernel families, candidates for tables, and reasons."""
+"""Function `choose`: compare kernel families on data, candidates for tables included; say why."""
 
 from __future__ import annotations
 
@@ -31,288 +31,6 @@ from mercer.selection.folds import count_rows, folds_of, indexable, shuffled, ta
 from mercer.selection.grids import known_axes, typical_distance
 from mercer.selection.task import TuningCallback, TuningProgress, machine_at
 from mercer.selection.tuning import NothingJudgedError, Tuning, tune
-
-# --- candidates ----------------------------------------------------------------------------------
-#
-# Kernels worth comparing, each in a pipeline that prepares the rows for it, with its own grid.
-#
-# From plain to rich: linear, polynomials, Gaussian, Matern, Laplacian, and for tables of several
-# kinds of columns a sum with a kernel for each kind. Strings are compared by words, and by pieces
-# of letters.
-
-FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-MOST_WORDS = 20_000  # of a text: the most frequent ones
-_PIECES = (3, 4, 5)  # letters
-
-
-@dataclass(frozen=True, eq=False)
-class Candidate:
-    """One kernel family.
-
-    Attributes
-    ----------
-    name : str
-        For the table.
-    steps : tuple of (name, transformer)
-        What prepares the rows.
-    kernels : tuple of Kernel
-        Members of the family that are tried.
-    """
-
-    name: str
-    steps: tuple[tuple[str, Any], ...]
-    kernels: tuple[Kernel, ...]
-
-    def pipeline(self, machine: Any) -> Pipeline:
-        """Put the machine behind the preparation."""
-        return Pipeline([*self.steps, ("machine", machine)])
-
-    def grid(self, axes: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the points: every kernel with every setting of the machine."""
-        own = {f"machine__{name}": values for name, values in axes.items()}
-        return {"machine__kernel": self.kernels, **own}
-
-
-def of_numbers(X: Any) -> list[Candidate]:
-    """Return the candidates for rows of numbers."""
-    sparse = is_sparse(X)
-    scaler = StandardScaler(with_mean=not sparse)
-    steps = (("scale", scaler),)
-    return families(steps, scaler.fit_transform(X))
-
-
-def of_strings(rows: Sequence[str]) -> list[Candidate]:
-    """Return the candidates for single strings: words, and pieces of letters."""
-    pieces = tuple(Spectrum(k).normalized() for k in _PIECES)
-    found = [Candidate("spectrum", (), pieces)]
-    vectoriser = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
-    try:
-        vectoriser.fit(rows)
-    except ValueError:  # no words: sequences of letters, such as genes
-        return found
-    return [Candidate("linear (words)", (("words", vectoriser),), (Linear(),)), *found]
-
-
-def families(steps: Any, rows: Any, dense: bool = True) -> list[Candidate]:
-    """Return one kernel for all columns, from plain to rich."""
-    typical = typical_distance(rows, 2) / 2
-    offset = 2.0 * typical**2  # about the mean square of a centred row, as "polynomial" takes it
-    polynomials = tuple(offset**-d * Polynomial(d, offset) for d in (2, 3))
-    found = [
-        Candidate("linear", steps, (Linear(),)),
-        Candidate("polynomial", steps, polynomials),
-        Candidate("gaussian", steps, tuple(Gaussian(f * typical) for f in FACTORS)),
-        Candidate("matern", steps, tuple(Matern(1.5, f * typical) for f in FACTORS)),
-    ]
-    if dense and not is_sparse(rows):
-        middle = typical_distance(rows, 1) / 2
-        scales = tuple(Laplacian(f * middle) for f in FACTORS)
-        found.append(Candidate("laplacian", steps, scales))
-    return found
-
-
-# --- table candidates ----------------------------------------------------------------------------
-#
-# Candidates for tables of mixed columns: what turns them into numbers, and a kernel per kind.
-
-_WIDE = 1000  # columns of a text from which on its words are compared by the linear kernel
-
-
-def of_table(table: Table) -> list[Candidate]:
-    """Return the candidates for a table: one kernel for all columns, and one for each kind.
-
-    Categories and words are those of all rows, so that every fold has the same columns; what they
-    weigh is learnt in each fold.
-    """
-    plan = plan_of(table, MOST_WORDS)
-    if not kinds_in(plan):
-        raise ValueError("choose: the table has no column that tells anything about other rows")
-    prepare = TablePreparation(plan)
-    steps = (("columns", prepare),)
-    prepared = prepare.fit_transform(table)
-    found = families(steps, prepared, dense=not plan["words"])
-    blocks = prepare.blocks_
-    if len(blocks) > 1:
-        found.append(
-            Candidate("sum over kinds of columns", steps, sums_over_kinds(prepared, blocks))
-        )
-    return found
-
-
-def left_out(table: Table) -> list[str]:
-    """Say which columns tell nothing about other rows."""
-    names = [name for name, kind in table.kinds.items() if kind is Kind.IDENTIFIER]
-    return [
-        f"Column {name!r} has a {table.column(name).parsed} of its own in most rows and was left "
-        "out."
-        for name in names
-    ]
-
-
-def sums_over_kinds(rows: Any, blocks: list[Block]) -> tuple[Kernel, ...]:
-    """Return sums of a kernel for each kind: Gaussian where rows are dense, linear on words."""
-    places = [list(range(block.start, block.stop)) for block in blocks]
-    typical = [typical_distance(rows[:, place], 2) / 2 for place in places]
-    return tuple(
-        _added([_on(place, factor * scale) for place, scale in zip(places, typical, strict=True)])
-        for factor in FACTORS
-    )
-
-
-def _on(place: list[int], scale: float) -> Kernel:
-    kernel: Kernel = Linear() if len(place) > _WIDE else Gaussian(scale)
-    return kernel.on(place)
-
-
-def _added(kernels: list[Kernel]) -> Kernel:
-    total = kernels[0]
-    for kernel in kernels[1:]:
-        total = total + kernel
-    return total
-
-
-# --- contender -----------------------------------------------------------------------------------
-#
-# Kernel families that were compared: which is taken, and why, in words.
-
-_FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
-
-
-@dataclass(frozen=True, eq=False)
-class Contender:
-    """One kernel family, at its best point.
-
-    Attributes
-    ----------
-    name : str
-        Which family.
-    tuning : Tuning
-        All its points and scores.
-    behind : float
-        Mean score of the leader less its own, on the same folds.
-    behind_error : float
-        Standard error of that difference; a rough guide, since folds share rows.
-    """
-
-    name: str
-    tuning: Tuning
-    behind: float
-    behind_error: float
-
-
-def plainest(contenders: tuple[Contender, ...], rows: int) -> int:
-    """Return which is taken: the plainest that is behind by no more than its error."""
-    if rows < _FEW_ROWS:
-        return next(k for k, one in enumerate(contenders) if one.behind == 0.0)
-    return next(k for k, one in enumerate(contenders) if one.behind <= one.behind_error)
-
-
-def reason(contenders: tuple[Contender, ...], chosen: int) -> str:
-    """Say why."""
-    taken = contenders[chosen]
-    if taken.behind == 0.0:
-        behind = [one.behind > one.behind_error for one in contenders[:chosen]]
-        why = "it is the plainest"
-        if chosen and all(behind):
-            why = "every plainer one is behind by more than its error"
-        elif chosen:
-            why = "with so few rows the errors of differences are no excuse for a plainer one"
-        return f"Taken: {taken.name}. It has the best score, and {why}."
-    best = next(one for one in contenders if one.behind == 0.0)
-    return (
-        f"Taken: {taken.name}. {best.name} is {taken.behind:.2g} better, but by no more than the "
-        f"error of that difference ({taken.behind_error:.2g}), and {taken.name} is plainer."
-    )
-
-
-# --- questions -----------------------------------------------------------------------------------
-#
-# Rows and answers as `choose` takes them: checked, in a form to choose from, a sample.
-
-_FEW = 10  # rows of each class that a sample has at least
-
-
-def answers(y: Any) -> Array:
-    """Return labels or targets as an array; objects that are all numbers become numbers."""
-    found: Array = np.asarray(y)
-    if found.ndim == 1 and found.dtype.kind in "fO":
-        lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
-        if lacking:
-            raise ValueError(
-                f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
-                "leave these rows out"
-            )
-        if found.dtype == object and all(is_real(one) for one in found):
-            return np.array(found.tolist())
-    return found
-
-
-def _is_missing(entry: Any) -> bool:
-    nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
-    return nothing or (is_real(entry) and bool(np.isnan(float(entry))))
-
-
-def refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:
-    """Raise if rows, answers or options are none that kernels can be compared on."""
-    n = count_rows(X)
-    if y.ndim != 1 or n != len(y) or not n:
-        raise ValueError(
-            f"choose: X has {n} rows and y has shape {y.shape}; one entry per row, and at least "
-            "one row, is needed"
-        )
-    if isinstance(machine, type) or not hasattr(machine, "get_params"):
-        raise TypeError(f"choose: machine={machine!r} must be an estimator, such as SVC()")
-    if isinstance(scoring, list | tuple | set | frozenset | dict):
-        raise ValueError(f"choose: scoring={scoring!r} must be one score, or None")
-    if "kernel" not in machine.get_params():
-        raise ValueError(
-            f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
-        )
-    if not is_real(max_rows) or max_rows % 1 or max_rows < 10:
-        raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
-
-
-def sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
-    """Return rows to compare on, with every class in its share, and a few of each."""
-    n, most = len(y), int(most)
-    if n <= most:
-        return np.arange(n), []
-    order = shuffled(np.random.default_rng(seed), n, y if labels else None, _FEW)
-    note = f"Compared on {most} of {n} rows (max_rows); fitted to all of them."
-    return np.sort(order[:most]), [note]
-
-
-def rows_of(X: Any) -> Any:
-    """Return rows in a form that can be chosen from; mixed columns and gaps make a table."""
-    if isinstance(X, Table):
-        return X
-    if hasattr(X, "columns"):
-        return Table.of(X)
-    X = indexable(X)
-    if not are_strings(X) and (_are_objects(X) or _have_gaps(X)):
-        return Table.of(X)
-    return X
-
-
-def are_strings(X: Any) -> bool:
-    """Return whether every row is a string."""
-    if isinstance(X, list | tuple):
-        return bool(X) and all(isinstance(row, str) for row in X)
-    return getattr(X, "ndim", 2) == 1 and all(isinstance(row, str) for row in X)
-
-
-def _are_objects(X: Any) -> bool:
-    if hasattr(X, "dtype"):
-        return bool(X.dtype.kind in "OUS")
-    return bool(np.asarray(X, dtype=object).ndim == 2) and any(
-        isinstance(entry, str) or entry is None for row in X for entry in row
-    )
-
-
-def _have_gaps(X: Any) -> bool:
-    """Return whether an array of numbers has missing entries."""
-    return not is_sparse(X) and bool(np.isnan(np.asarray(X, dtype=np.float64)).any())
-
 
 # --- choice --------------------------------------------------------------------------------------
 #
@@ -598,3 +316,285 @@ def _file(folder: Any, name: str) -> Path | None:
         return None
     Path(folder).mkdir(parents=True, exist_ok=True)
     return Path(folder) / f"{name.replace(' ', '-')}.jsonl"
+
+
+# --- contender -----------------------------------------------------------------------------------
+#
+# Kernel families that were compared: which is taken, and why, in words.
+
+_FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a plainer kernel
+
+
+@dataclass(frozen=True, eq=False)
+class Contender:
+    """One kernel family, at its best point.
+
+    Attributes
+    ----------
+    name : str
+        Which family.
+    tuning : Tuning
+        All its points and scores.
+    behind : float
+        Mean score of the leader less its own, on the same folds.
+    behind_error : float
+        Standard error of that difference; a rough guide, since folds share rows.
+    """
+
+    name: str
+    tuning: Tuning
+    behind: float
+    behind_error: float
+
+
+def plainest(contenders: tuple[Contender, ...], rows: int) -> int:
+    """Return which is taken: the plainest that is behind by no more than its error."""
+    if rows < _FEW_ROWS:
+        return next(k for k, one in enumerate(contenders) if one.behind == 0.0)
+    return next(k for k, one in enumerate(contenders) if one.behind <= one.behind_error)
+
+
+def reason(contenders: tuple[Contender, ...], chosen: int) -> str:
+    """Say why."""
+    taken = contenders[chosen]
+    if taken.behind == 0.0:
+        behind = [one.behind > one.behind_error for one in contenders[:chosen]]
+        why = "it is the plainest"
+        if chosen and all(behind):
+            why = "every plainer one is behind by more than its error"
+        elif chosen:
+            why = "with so few rows the errors of differences are no excuse for a plainer one"
+        return f"Taken: {taken.name}. It has the best score, and {why}."
+    best = next(one for one in contenders if one.behind == 0.0)
+    return (
+        f"Taken: {taken.name}. {best.name} is {taken.behind:.2g} better, but by no more than the "
+        f"error of that difference ({taken.behind_error:.2g}), and {taken.name} is plainer."
+    )
+
+
+# --- candidates ----------------------------------------------------------------------------------
+#
+# Kernels worth comparing, each in a pipeline that prepares the rows for it, with its own grid.
+#
+# From plain to rich: linear, polynomials, Gaussian, Matern, Laplacian, and for tables of several
+# kinds of columns a sum with a kernel for each kind. Strings are compared by words, and by pieces
+# of letters.
+
+FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
+MOST_WORDS = 20_000  # of a text: the most frequent ones
+_PIECES = (3, 4, 5)  # letters
+
+
+@dataclass(frozen=True, eq=False)
+class Candidate:
+    """One kernel family.
+
+    Attributes
+    ----------
+    name : str
+        For the table.
+    steps : tuple of (name, transformer)
+        What prepares the rows.
+    kernels : tuple of Kernel
+        Members of the family that are tried.
+    """
+
+    name: str
+    steps: tuple[tuple[str, Any], ...]
+    kernels: tuple[Kernel, ...]
+
+    def pipeline(self, machine: Any) -> Pipeline:
+        """Put the machine behind the preparation."""
+        return Pipeline([*self.steps, ("machine", machine)])
+
+    def grid(self, axes: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
+        """Return the points: every kernel with every setting of the machine."""
+        own = {f"machine__{name}": values for name, values in axes.items()}
+        return {"machine__kernel": self.kernels, **own}
+
+
+def of_numbers(X: Any) -> list[Candidate]:
+    """Return the candidates for rows of numbers."""
+    sparse = is_sparse(X)
+    scaler = StandardScaler(with_mean=not sparse)
+    steps = (("scale", scaler),)
+    return families(steps, scaler.fit_transform(X))
+
+
+def of_strings(rows: Sequence[str]) -> list[Candidate]:
+    """Return the candidates for single strings: words, and pieces of letters."""
+    pieces = tuple(Spectrum(k).normalized() for k in _PIECES)
+    found = [Candidate("spectrum", (), pieces)]
+    vectoriser = TfidfVectorizer(sublinear_tf=True, max_features=MOST_WORDS)
+    try:
+        vectoriser.fit(rows)
+    except ValueError:  # no words: sequences of letters, such as genes
+        return found
+    return [Candidate("linear (words)", (("words", vectoriser),), (Linear(),)), *found]
+
+
+def families(steps: Any, rows: Any, dense: bool = True) -> list[Candidate]:
+    """Return one kernel for all columns, from plain to rich."""
+    typical = typical_distance(rows, 2) / 2
+    offset = 2.0 * typical**2  # about the mean square of a centred row, as "polynomial" takes it
+    polynomials = tuple(offset**-d * Polynomial(d, offset) for d in (2, 3))
+    found = [
+        Candidate("linear", steps, (Linear(),)),
+        Candidate("polynomial", steps, polynomials),
+        Candidate("gaussian", steps, tuple(Gaussian(f * typical) for f in FACTORS)),
+        Candidate("matern", steps, tuple(Matern(1.5, f * typical) for f in FACTORS)),
+    ]
+    if dense and not is_sparse(rows):
+        middle = typical_distance(rows, 1) / 2
+        scales = tuple(Laplacian(f * middle) for f in FACTORS)
+        found.append(Candidate("laplacian", steps, scales))
+    return found
+
+
+# --- table candidates ----------------------------------------------------------------------------
+#
+# Candidates for tables of mixed columns: what turns them into numbers, and a kernel per kind.
+
+_WIDE = 1000  # columns of a text from which on its words are compared by the linear kernel
+
+
+def of_table(table: Table) -> list[Candidate]:
+    """Return the candidates for a table: one kernel for all columns, and one for each kind.
+
+    Categories and words are those of all rows, so that every fold has the same columns; what they
+    weigh is learnt in each fold.
+    """
+    plan = plan_of(table, MOST_WORDS)
+    if not kinds_in(plan):
+        raise ValueError("choose: the table has no column that tells anything about other rows")
+    prepare = TablePreparation(plan)
+    steps = (("columns", prepare),)
+    prepared = prepare.fit_transform(table)
+    found = families(steps, prepared, dense=not plan["words"])
+    blocks = prepare.blocks_
+    if len(blocks) > 1:
+        found.append(
+            Candidate("sum over kinds of columns", steps, sums_over_kinds(prepared, blocks))
+        )
+    return found
+
+
+def left_out(table: Table) -> list[str]:
+    """Say which columns tell nothing about other rows."""
+    names = [name for name, kind in table.kinds.items() if kind is Kind.IDENTIFIER]
+    return [
+        f"Column {name!r} has a {table.column(name).parsed} of its own in most rows and was left "
+        "out."
+        for name in names
+    ]
+
+
+def sums_over_kinds(rows: Any, blocks: list[Block]) -> tuple[Kernel, ...]:
+    """Return sums of a kernel for each kind: Gaussian where rows are dense, linear on words."""
+    places = [list(range(block.start, block.stop)) for block in blocks]
+    typical = [typical_distance(rows[:, place], 2) / 2 for place in places]
+    return tuple(
+        _added([_on(place, factor * scale) for place, scale in zip(places, typical, strict=True)])
+        for factor in FACTORS
+    )
+
+
+def _on(place: list[int], scale: float) -> Kernel:
+    kernel: Kernel = Linear() if len(place) > _WIDE else Gaussian(scale)
+    return kernel.on(place)
+
+
+def _added(kernels: list[Kernel]) -> Kernel:
+    total = kernels[0]
+    for kernel in kernels[1:]:
+        total = total + kernel
+    return total
+
+
+# --- questions -----------------------------------------------------------------------------------
+#
+# Rows and answers as `choose` takes them: checked, in a form to choose from, a sample.
+
+_FEW = 10  # rows of each class that a sample has at least
+
+
+def answers(y: Any) -> Array:
+    """Return labels or targets as an array; objects that are all numbers become numbers."""
+    found: Array = np.asarray(y)
+    if found.ndim == 1 and found.dtype.kind in "fO":
+        lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
+        if lacking:
+            raise ValueError(
+                f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
+                "leave these rows out"
+            )
+        if found.dtype == object and all(is_real(one) for one in found):
+            return np.array(found.tolist())
+    return found
+
+
+def _is_missing(entry: Any) -> bool:
+    nothing = entry is None or type(entry).__name__ == "NAType"  # of pandas, which may not be there
+    return nothing or (is_real(entry) and bool(np.isnan(float(entry))))
+
+
+def refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:
+    """Raise if rows, answers or options are none that kernels can be compared on."""
+    n = count_rows(X)
+    if y.ndim != 1 or n != len(y) or not n:
+        raise ValueError(
+            f"choose: X has {n} rows and y has shape {y.shape}; one entry per row, and at least "
+            "one row, is needed"
+        )
+    if isinstance(machine, type) or not hasattr(machine, "get_params"):
+        raise TypeError(f"choose: machine={machine!r} must be an estimator, such as SVC()")
+    if isinstance(scoring, list | tuple | set | frozenset | dict):
+        raise ValueError(f"choose: scoring={scoring!r} must be one score, or None")
+    if "kernel" not in machine.get_params():
+        raise ValueError(
+            f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
+        )
+    if not is_real(max_rows) or max_rows % 1 or max_rows < 10:
+        raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
+
+
+def sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
+    """Return rows to compare on, with every class in its share, and a few of each."""
+    n, most = len(y), int(most)
+    if n <= most:
+        return np.arange(n), []
+    order = shuffled(np.random.default_rng(seed), n, y if labels else None, _FEW)
+    note = f"Compared on {most} of {n} rows (max_rows); fitted to all of them."
+    return np.sort(order[:most]), [note]
+
+
+def rows_of(X: Any) -> Any:
+    """Return rows in a form that can be chosen from; mixed columns and gaps make a table."""
+    if isinstance(X, Table):
+        return X
+    if hasattr(X, "columns"):
+        return Table.of(X)
+    X = indexable(X)
+    if not are_strings(X) and (_are_objects(X) or _have_gaps(X)):
+        return Table.of(X)
+    return X
+
+
+def are_strings(X: Any) -> bool:
+    """Return whether every row is a string."""
+    if isinstance(X, list | tuple):
+        return bool(X) and all(isinstance(row, str) for row in X)
+    return getattr(X, "ndim", 2) == 1 and all(isinstance(row, str) for row in X)
+
+
+def _are_objects(X: Any) -> bool:
+    if hasattr(X, "dtype"):
+        return bool(X.dtype.kind in "OUS")
+    return bool(np.asarray(X, dtype=object).ndim == 2) and any(
+        isinstance(entry, str) or entry is None for row in X for entry in row
+    )
+
+
+def _have_gaps(X: Any) -> bool:
+    """Return whether an array of numbers has missing entries."""
+    return not is_sparse(X) and bool(np.isnan(np.asarray(X, dtype=np.float64)).any())

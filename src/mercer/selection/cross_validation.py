@@ -1,4 +1,4 @@
-"""Cross-validation, nested cross-validation, and learning curves."""
+"""Cross-validation on one shared kernel matrix, nested cross-validation, and learning curves."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import check_scoring
 
 from mercer.array_types import Array
-from mercer.selection.folds import Rows, folds_of, indexable
-from mercer.selection.run import Evaluator
+from mercer.selection.evaluator import Evaluator
+from mercer.selection.folds import FitRows, folds_of, indexable
 from mercer.selection.task import Task, make_task
 
 # --- validation ----------------------------------------------------------------------------------
@@ -59,8 +59,7 @@ class Validation:
     @property
     def standard_error(self) -> float:
         """How uncertain the mean is."""
-        folds = len(self.scores)
-        return float(self.scores.std(ddof=1) / np.sqrt(folds)) if folds > 1 else float("nan")
+        return _standard_error(self.scores)
 
     def __str__(self) -> str:
         return f"{self.mean:.4g} +- {self.standard_error:.2g} over {len(self.scores)} folds"
@@ -185,6 +184,11 @@ def learning_curve(
     return LearningCurve(counts, scores[0], scores[1])
 
 
+def _standard_error(scores: Array) -> float:
+    folds = len(scores)
+    return float(scores.std(ddof=1) / np.sqrt(folds)) if folds > 1 else float("nan")
+
+
 def _judged(task: Task) -> tuple[Array, Array, Array]:
     """Judge the machine as it is on every fold: scores left out, scores learnt from, seconds."""
     evaluator = Evaluator(task, next(iter(task.scorers)), np.random.default_rng(0))
@@ -250,8 +254,7 @@ class Nested:
     @property
     def standard_error(self) -> float:
         """How uncertain the mean is."""
-        folds = len(self.scores)
-        return float(self.scores.std(ddof=1) / np.sqrt(folds)) if folds > 1 else float("nan")
+        return _standard_error(self.scores)
 
     @property
     def optimism(self) -> float:
@@ -303,7 +306,7 @@ def nested_cross_validate(
     >>> len(found.params), found.mean > 0.85
     (3, True)
     """
-    rows = Rows.of(tuned, indexable(X))
+    rows = FitRows.of(tuned, indexable(X))
     y = None if y is None else np.asarray(y)
     scorer = check_scoring(tuned, scoring=scoring)
     scores, inner, params = [], [], []

@@ -1,4 +1,4 @@
-"""Grids of candidates, default grids for estimators, and growth beyond an edge."""
+"""Grids of candidates, default grids for estimators, and the growth of a grid beyond its edge."""
 
 from __future__ import annotations
 

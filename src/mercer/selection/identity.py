@@ -1,4 +1,4 @@
-"""What a thing is, in a few letters: equal things get equal ones, in every process.
+"""Digests of values: 32 characters that are equal for equal values, in every process.
 
 For tables of results in memory and in journals. Numbers, text, arrays, tables, kernels, estimators
 and functions are read by content; of anything else only the bytes of its pickle are looked at. No

@@ -1,4 +1,4 @@
-"""A file that remembers finished units, so that a run that was cut short can be taken up again.
+"""Journal of a search: a file of finished units, from which an interrupted run is resumed.
 
 Lines of JSON, written once and never changed: the first says what is tuned, by fingerprints of its
 parts; every other is one finished unit. Each ends with a checksum of itself and of the first line:

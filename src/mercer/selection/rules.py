@@ -1,4 +1,4 @@
-"""Which point of a grid to take: the best, or the simplest that is as good within its error."""
+"""Rules for the chosen candidate: the best, or the simplest within one standard error of it."""
 
 from __future__ import annotations
 

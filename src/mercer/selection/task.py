@@ -1,4 +1,4 @@
-"""Tuning task: estimator, rows, folds, scorers, and progress."""
+"""Class `Task`: the estimator, rows, folds and scorers of a search; checks, and its progress."""
 
 from __future__ import annotations
 
@@ -21,50 +21,7 @@ from mercer.array_types import Array
 from mercer.machines.base.parameters import is_real
 from mercer.rows.points import is_sparse
 from mercer.selection.artificial_outliers import ArtificialOutliers
-from mercer.selection.folds import Rows, count_rows, folds_of, indexable, take_rows
-
-# --- progress ------------------------------------------------------------------------------------
-#
-# How far a tuning is.
-
-
-@dataclass(frozen=True)
-class TuningProgress:
-    """Where a running tuning stands; given to callbacks.
-
-    Attributes
-    ----------
-    done : int
-        Points judged on every fold that was asked for.
-    points : int
-        How many there are, as far as is known: searches that look at results add some.
-    best_params : dict or None
-        Parameters of the best point so far.
-    best_score : float
-        Its mean score; NaN before the first.
-    seconds : float
-        Time since the start.
-    seconds_left : float
-        Time to go if the rest takes as long as what is done; NaN before the first.
-    """
-
-    done: int
-    points: int
-    best_params: Mapping[str, Any] | None
-    best_score: float
-    seconds: float
-    seconds_left: float
-
-    def __str__(self) -> str:
-        return (
-            f"{self.done}/{self.points} points, best {self.best_score:.4g}, "
-            f"{self.seconds:.1f} s, {self.seconds_left:.1f} s to go"
-        )
-
-
-TuningCallback = Callable[[TuningProgress], bool | None]
-"""Called while points are judged; a true return value stops with what there is."""
-
+from mercer.selection.folds import FitRows, count_rows, folds_of, indexable, take_rows
 
 # --- task ----------------------------------------------------------------------------------------
 #
@@ -141,7 +98,7 @@ class Task:
         moved = [(place[train], place[test]) for train, test in self.splits]
         return replace(
             self,
-            X=Rows.of(self.machine if machine is None else machine, self.X).train(rows),
+            X=FitRows.of(self.machine if machine is None else machine, self.X).train(rows),
             y=None if self.y is None else take_rows(self.y, rows),
             weights=None if self.weights is None else self.weights[rows],
             splits=tuple((train[train >= 0], test[test >= 0]) for train, test in moved),
@@ -259,3 +216,46 @@ def _weights(weights: npt.ArrayLike | None, n: int) -> Array | None:
     if found.shape != (n,):
         raise ValueError(f"sample_weight has shape {found.shape}, but X has {n} rows")
     return found
+
+
+# --- progress ------------------------------------------------------------------------------------
+#
+# How far a tuning is.
+
+
+@dataclass(frozen=True)
+class TuningProgress:
+    """Where a running tuning stands; given to callbacks.
+
+    Attributes
+    ----------
+    done : int
+        Points judged on every fold that was asked for.
+    points : int
+        How many there are, as far as is known: searches that look at results add some.
+    best_params : dict or None
+        Parameters of the best point so far.
+    best_score : float
+        Its mean score; NaN before the first.
+    seconds : float
+        Time since the start.
+    seconds_left : float
+        Time to go if the rest takes as long as what is done; NaN before the first.
+    """
+
+    done: int
+    points: int
+    best_params: Mapping[str, Any] | None
+    best_score: float
+    seconds: float
+    seconds_left: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.done}/{self.points} points, best {self.best_score:.4g}, "
+            f"{self.seconds:.1f} s, {self.seconds_left:.1f} s to go"
+        )
+
+
+TuningCallback = Callable[[TuningProgress], bool | None]
+"""Called while points are judged; a true return value stops with what there is."""

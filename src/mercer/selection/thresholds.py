@@ -1,4 +1,4 @@
-"""Where to cut a score: the receiver operating characteristic, and the cheapest threshold."""
+"""Receiver operating characteristic (ROC), and the decision threshold of least cost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A machine that chooses its own parameters when it is fitted."""
+"""Class `Tuned`: an estimator that tunes its parameters by cross-validation when it is fitted."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much of a grid's work is one piece: a file for each family of machines."""
+"""Work that the candidates of a grid share; each file registers a family of estimators."""
 
 from mercer.selection.sharing import (  # noqa: F401  families register themselves
     cut_from_largest,

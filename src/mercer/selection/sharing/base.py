@@ -1,4 +1,4 @@
-"""Groups of candidates that share work, refits without sharing, and their registration."""
+"""Class `Group`: candidates that share work; registration of families, refits, and scoring."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mercer.machines.base.sharing import (
     shares_of,
 )
 from mercer.resources import MemoryBudgetError
-from mercer.selection.folds import Rows, take_rows
+from mercer.selection.folds import FitRows, take_rows
 from mercer.selection.task import Point, Task
 
 # --- base ----------------------------------------------------------------------------------------
@@ -113,34 +113,96 @@ class Group(ABC):
         """
 
     def release(self) -> None:
-        """Return back what `prepare` made."""
+        """Free what `prepare` made."""
         return
 
 
-# --- known ---------------------------------------------------------------------------------------
+# --- share ---------------------------------------------------------------------------------------
 #
-# What scorers ask for: whether known answers are enough for them.
+# Who shares what: each family of machines makes its own groups, the rest is refitted.
 #
-# Shared work gives values at the rows that were left out, not a fitted machine for each point. A
-# scorer of scikit-learn asks a machine for `predict` or `decision_function`; stand-ins answer
-# with what is known (`machines/base/sharing.py`), whatever rows they are handed.
+# A family is registered for exact types: a subclass may fit in a way of its own, so it is
+# refitted. Those that are registered for what machines say of themselves
+# (`machines/base/sharing.py`) are asked for all machines that say so: `Sharing` before others,
+# what is listed in `shares` after. Before all of them, families of `Approximation` are asked for
+# machines that may have features for a kernel. Of several families for one type, the last to be
+# registered is asked first; points that it leaves out go to the one before.
+
+Family = Callable[[Task, Sequence[Point]], list[Group]]
+"""Makes groups of those points it can share work for; positions are those of the points given."""
+
+_FAMILIES: dict[type, list[Family]] = {}
 
 
-def asks_only_for_answers(scorers: Mapping[str, Any], machine: Any) -> bool:
-    """Return whether scorers are scikit-learn's own kind, which ask for answers and nothing else.
+def register(*kinds: type) -> Callable[[Family], Family]:
+    """Make a function one that groups points of machines of these types."""
 
-    A callable of the user may look at anything a fitted machine has, so it gets one.
+    def keep(family: Family) -> Family:
+        for kind in kinds:
+            _FAMILIES.setdefault(kind, []).insert(0, family)
+        return family
+
+    return keep
+
+
+def groups(task: Task, points: Sequence[Point]) -> list[Group]:
+    """Group points by what they share.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    points : sequence of dict
+        Settings to judge.
+
+    Returns
+    -------
+    list of Group
+        Every point is in exactly one of them, by its position in `points`.
     """
-    kinds = {type(get_scorer("accuracy")), type(get_scorer("roc_auc"))}
-    if hasattr(machine, "score"):
-        kinds.add(type(check_scoring(machine)))
-    return all(type(scorer) in kinds for scorer in scorers.values())
+    made: list[Group] = []
+    rest = list(range(len(points)))
+    for family in _families(task.machine):
+        if not rest:
+            break
+        found = family(task, [points[position] for position in rest])
+        if len(rest) < len(points):
+            found = [_Renumbered(group, rest) for group in found]
+        made += found
+        covered = {position for group in found for position in group.points}
+        rest = [position for position in rest if position not in covered]
+    return [*made, *refits(task, points, rest)]
 
 
-def asks_for_probabilities(scorers: Mapping[str, Any]) -> bool:
-    """Return whether a scorer asks for `predict_proba`, which needs a machine that is fitted."""
-    asked = (getattr(scorer, "_response_method", "predict") for scorer in scorers.values())
-    return any(method == "predict_proba" for method in asked)
+def _families(machine: Any) -> list[Family]:
+    by_contract = _FAMILIES.get(Sharing, []) if says_how_it_shares(machine) else []
+    ways = [way for way in shares_of(machine) if isinstance(way, SharedMatrix)]
+    listed = [family for way in shares_of(machine) for family in _FAMILIES.get(type(way), [])]
+    by_features = _FAMILIES.get(Approximation, []) if by_contract or ways else []
+    return [*by_features, *by_contract, *_FAMILIES.get(type(machine), []), *listed]
+
+
+class _Renumbered(Group):
+    """A group made for some of the points, with their positions among all of them."""
+
+    def __init__(self, group: Group, positions: Sequence[int]) -> None:
+        self.group, self.positions = group, list(positions)
+        self.points = tuple(self.positions[position] for position in group.points)
+        self.units, self.size, self.spreads = group.units, group.size, group.spreads
+
+    @property
+    def kind(self) -> str:
+        return self.group.kind
+
+    def prepare(self) -> None:
+        self.group.prepare()
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        found = self.group.judge(unit, stop)
+        return {(self.positions[k], fold): judged for (k, fold), judged in found.items()}
+
+    def release(self) -> None:
+        self.group.release()
 
 
 # --- refit ---------------------------------------------------------------------------------------
@@ -189,8 +251,8 @@ class Refit(Group):
             raise MemoryBudgetError(judged.failure)  # alone it may have more
         return {(self.points[0], fold): judged}
 
-    def _rows(self) -> Rows:
-        return Rows.of(self.task.machine_at(self.point), self.task.X)
+    def _rows(self) -> FitRows:
+        return FitRows.of(self.task.machine_at(self.point), self.task.X)
 
 
 def refits(
@@ -203,7 +265,7 @@ def refits(
     return [Refit(task, points[position], position, folds) for position in positions]
 
 
-def judge_fit(task: Task, rows_at: Callable[[], Rows], fold: int, stop: Stop) -> Judged:
+def judge_fit(task: Task, rows_at: Callable[[], FitRows], fold: int, stop: Stop) -> Judged:
     """Fit a new machine to the rows of a fold and score it; what cannot be fitted says why."""
     if stop():
         raise Stopped
@@ -354,89 +416,27 @@ def _owner(machine: Any, name: str) -> Any:
     return machine.get_params()[outer] if outer else machine
 
 
-# --- share ---------------------------------------------------------------------------------------
+# --- known ---------------------------------------------------------------------------------------
 #
-# Who shares what: each family of machines makes its own groups, the rest is refitted.
+# What scorers ask for: whether known answers are enough for them.
 #
-# A family is registered for exact types: a subclass may fit in a way of its own, so it is
-# refitted. Those that are registered for what machines say of themselves
-# (`machines/base/sharing.py`) are asked for all machines that say so: `Sharing` before others,
-# what is listed in `shares` after. Before all of them, families of `Approximation` are asked for
-# machines that may have features for a kernel. Of several families for one type, the last to be
-# registered is asked first; points that it leaves out go to the one before.
-
-Family = Callable[[Task, Sequence[Point]], list[Group]]
-"""Makes groups of those points it can share work for; positions are those of the points given."""
-
-_FAMILIES: dict[type, list[Family]] = {}
+# Shared work gives values at the rows that were left out, not a fitted machine for each point. A
+# scorer of scikit-learn asks a machine for `predict` or `decision_function`; stand-ins answer
+# with what is known (`machines/base/sharing.py`), whatever rows they are handed.
 
 
-def register(*kinds: type) -> Callable[[Family], Family]:
-    """Make a function one that groups points of machines of these types."""
+def asks_only_for_answers(scorers: Mapping[str, Any], machine: Any) -> bool:
+    """Return whether scorers are scikit-learn's own kind, which ask for answers and nothing else.
 
-    def keep(family: Family) -> Family:
-        for kind in kinds:
-            _FAMILIES.setdefault(kind, []).insert(0, family)
-        return family
-
-    return keep
-
-
-def groups(task: Task, points: Sequence[Point]) -> list[Group]:
-    """Group points by what they share.
-
-    Parameters
-    ----------
-    task : Task
-        What is tuned.
-    points : sequence of dict
-        Settings to judge.
-
-    Returns
-    -------
-    list of Group
-        Every point is in exactly one of them, by its position in `points`.
+    A callable of the user may look at anything a fitted machine has, so it gets one.
     """
-    made: list[Group] = []
-    rest = list(range(len(points)))
-    for family in _families(task.machine):
-        if not rest:
-            break
-        found = family(task, [points[position] for position in rest])
-        if len(rest) < len(points):
-            found = [_Renumbered(group, rest) for group in found]
-        made += found
-        covered = {position for group in found for position in group.points}
-        rest = [position for position in rest if position not in covered]
-    return [*made, *refits(task, points, rest)]
+    kinds = {type(get_scorer("accuracy")), type(get_scorer("roc_auc"))}
+    if hasattr(machine, "score"):
+        kinds.add(type(check_scoring(machine)))
+    return all(type(scorer) in kinds for scorer in scorers.values())
 
 
-def _families(machine: Any) -> list[Family]:
-    by_contract = _FAMILIES.get(Sharing, []) if says_how_it_shares(machine) else []
-    ways = [way for way in shares_of(machine) if isinstance(way, SharedMatrix)]
-    listed = [family for way in shares_of(machine) for family in _FAMILIES.get(type(way), [])]
-    by_features = _FAMILIES.get(Approximation, []) if by_contract or ways else []
-    return [*by_features, *by_contract, *_FAMILIES.get(type(machine), []), *listed]
-
-
-class _Renumbered(Group):
-    """A group made for some of the points, with their positions among all of them."""
-
-    def __init__(self, group: Group, positions: Sequence[int]) -> None:
-        self.group, self.positions = group, list(positions)
-        self.points = tuple(self.positions[position] for position in group.points)
-        self.units, self.size, self.spreads = group.units, group.size, group.spreads
-
-    @property
-    def kind(self) -> str:
-        return self.group.kind
-
-    def prepare(self) -> None:
-        self.group.prepare()
-
-    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
-        found = self.group.judge(unit, stop)
-        return {(self.positions[k], fold): judged for (k, fold), judged in found.items()}
-
-    def release(self) -> None:
-        self.group.release()
+def asks_for_probabilities(scorers: Mapping[str, Any]) -> bool:
+    """Return whether a scorer asks for `predict_proba`, which needs a machine that is fitted."""
+    asked = (getattr(scorer, "_response_method", "predict") for scorer in scorers.values())
+    return any(method == "predict_proba" for method in asked)

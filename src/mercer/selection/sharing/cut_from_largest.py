@@ -1,4 +1,4 @@
-"""Candidates cut from the largest: components, eigenpairs, and neighbors."""
+"""Candidates cut from the largest number of components, of eigenpairs, or of neighbors."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mercer.machines.base.sharing import SharedDecomposition, Store, shares_of
 from mercer.machines.decomposition.pca import PCA
 from mercer.machines.neighbors.nearest_neighbors import NearestNeighbors
 from mercer.machines.neighbors.search import FoundRows, NeighbourSearch
-from mercer.selection.folds import Rows, take_rows
+from mercer.selection.folds import FitRows, take_rows
 from mercer.selection.identity import digest
 from mercer.selection.sharing.base import (
     Group,
@@ -33,6 +33,24 @@ from mercer.selection.sharing.base import (
 )
 from mercer.selection.sharing.steps import SharedSteps, is_shareable
 from mercer.selection.task import Point, Task
+
+
+class FoldByFold(Group):
+    """Points that are judged together, one fold after the other.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    settings : dict of int to dict
+        The points, by their positions.
+    """
+
+    def __init__(self, task: Task, settings: dict[int, Point]) -> None:
+        self.task, self.settings = task, settings
+        self.points = tuple(settings)
+        self.units = tuple((fold,) for fold in range(len(task.splits)))
+
 
 # --- components ----------------------------------------------------------------------------------
 #
@@ -123,21 +141,8 @@ def _components_is_count(value: Any) -> bool:
 # every point gets a machine that is truly fitted, which any scorer can ask for anything.
 
 
-class OneDecomposition(Group):
-    """Points whose matrix is the same.
-
-    Parameters
-    ----------
-    task : Task
-        What is tuned.
-    settings : dict of int to dict
-        The points, by their positions, those that need most first.
-    """
-
-    def __init__(self, task: Task, settings: dict[int, Point]) -> None:
-        self.task, self.settings = task, settings
-        self.points = tuple(settings)
-        self.units = tuple((fold,) for fold in range(len(task.splits)))
+class OneDecomposition(FoldByFold):
+    """Points whose matrix is the same; those that need most of its decomposition come first."""
 
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Fit and score every point, with one store."""
@@ -150,10 +155,10 @@ class OneDecomposition(Group):
         share = sum(one.fit_seconds for one in found.values()) / len(found)
         return {key: replace(one, fit_seconds=share) for key, one in found.items()}
 
-    def _rows(self, point: Point, store: Store) -> Rows:
+    def _rows(self, point: Point, store: Store) -> FitRows:
         machine = self.task.machine_at(point)
         store.leave_with(machine)
-        return Rows.of(machine, self.task.X)
+        return FitRows.of(machine, self.task.X)
 
 
 @register(SharedDecomposition)
@@ -212,21 +217,8 @@ class _Remembered(NeighbourSearch):
         raise NotImplementedError
 
 
-class OneSearch(Group):
-    """Numbers of neighbours that share everything else.
-
-    Parameters
-    ----------
-    task : Task
-        What is tuned.
-    settings : dict of int to dict
-        The points, by their positions.
-    """
-
-    def __init__(self, task: Task, settings: dict[int, Point]) -> None:
-        self.task, self.settings = task, settings
-        self.points = tuple(settings)
-        self.units = tuple((fold,) for fold in range(len(task.splits)))
+class OneSearch(FoldByFold):
+    """Numbers of neighbours that share everything else."""
 
     def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
         """Search once, then count votes for every number."""
@@ -258,8 +250,8 @@ class OneSearch(Group):
             found[k, fold] = judge_fit(self.task, partial(self._machine, k), fold, stop)
         return found
 
-    def _machine(self, position: int) -> Rows:
-        return Rows.of(self.task.machine_at(self.settings[position]), self.task.X)
+    def _machine(self, position: int) -> FitRows:
+        return FitRows.of(self.task.machine_at(self.settings[position]), self.task.X)
 
     def _judged(
         self, machine: Any, count: int, parts: Sequence[tuple[Array, FoundRows]], seconds: float

@@ -1,4 +1,4 @@
-"""One kernel matrix for all folds and candidates, parts of several kernels, and sorted rows."""
+"""One kernel matrix for all folds and candidates, common parts of kernels, and sorted rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import check_weights, refuse_targets
 from mercer.resources import MemoryBudgetError, call_threads
 from mercer.rows.points import is_objects, is_sparse, row_count, take
-from mercer.selection.folds import Rows, take_square
+from mercer.selection.folds import FitRows, take_square
 from mercer.selection.sharing.base import (
     Group,
     Judged,
@@ -45,6 +45,158 @@ from mercer.selection.sharing.base import (
     register,
 )
 from mercer.selection.task import Point, Task
+
+# --- gram ----------------------------------------------------------------------------------------
+#
+# One matrix for all folds and points of a kernel: folds read their rows and columns from it.
+#
+# Machines are refitted for each point and fold, but their kernel is evaluated once. This is
+# possible where a fit and its answers need nothing but k(x_i, x_j); where they need more (the
+# rows themselves, or k(z, z) of new rows), or scorers may look at the rows, each fit evaluates
+# the kernel anew. So it does where that is sooner done than checking a given matrix: rows of few
+# numbers.
+
+_COPIES = 5  # for each fit at work: the matrix of its fold, and what its solver makes of it
+_GRAM_WIDE = 200  # columns: fewer, and a kernel is evaluated sooner than a matrix is checked
+
+
+class OneGram(Group):
+    """Points of one kernel, fold by fold.
+
+    Parameters
+    ----------
+    task : Task
+        What is tuned.
+    points : sequence of dict
+        All points.
+    positions : sequence of int
+        Those that have this kernel.
+    source : Source
+        The kernel on all rows.
+    parts : Parts
+        What it has in common with others.
+    """
+
+    def __init__(
+        self,
+        task: Task,
+        points: Sequence[Point],
+        positions: Sequence[int],
+        source: Source,
+        parts: Parts,
+    ) -> None:
+        self.task, self.source, self.parts = task, source, parts
+        self.points = tuple(positions)
+        self.units = tuple((fold,) for fold in range(len(task.splits)))
+        self.size = 8.0 * source.n**2 * (1 + parts.count + _COPIES * call_threads(np.inf))
+        self._settings = {position: points[position] for position in positions}
+        self._K: Array | None = None
+
+    def prepare(self) -> None:
+        """Evaluate the kernel."""
+        self._K = self.parts.dense(self.source)
+
+    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
+        """Fit each point to the rows of a fold, with parts of the matrix in place of rows."""
+        (fold,) = self.units[unit]
+        train, test = self.task.splits[fold]
+        parts = _Parts(take_square(self._K, train, train), take_square(self._K, test, train))
+        found = {}
+        for position, point in self._settings.items():
+            judged = judge_fit(self.task, partial(self._rows, parts, point), fold, stop)
+            if judged.failure.startswith(MemoryBudgetError.__name__):
+                raise MemoryBudgetError(judged.failure)  # without a stored matrix there is a way
+            found[position, fold] = judged
+        return found
+
+    def release(self) -> None:
+        """Drop the matrix."""
+        self._K = None
+
+    def _rows(self, parts: _Parts, point: Point) -> FitRows:
+        machine = self.task.machine_at(point).set_params(kernel=Precomputed())
+        return _Cut(machine, parts, True)
+
+
+class _Parts:
+    """The matrix among rows learnt from, and that of rows judged by against them."""
+
+    def __init__(self, train: Any, test: Any) -> None:
+        self.inside, self.across = train, test
+
+
+class _Cut(FitRows):
+    """Rows of one fold, cut out already."""
+
+    def train(self, index: Array) -> Any:
+        return self.data.inside
+
+    def test(self, index: Array, train: Array) -> Any:
+        return self.data.across
+
+
+@register(SharedMatrix)
+def by_gram(task: Task, points: Sequence[Point]) -> list[Group]:
+    """Group points by their kernel."""
+    if get_tags(task.machine).input_tags.pairwise:
+        return []  # there is nothing to evaluate
+    if not asks_only_for_answers(task.scorers, task.machine):
+        return []
+    rows, names = checked_rows(task)
+    by_kernel: list[tuple[Kernel, list[int]]] = []
+    for position, kernel in kernels_of(task, points, rows).items():
+        for known, positions in by_kernel:
+            if known == kernel:
+                positions.append(position)
+                break
+        else:
+            by_kernel.append((kernel, [position]))
+    formulas = [bind_columns(kernel.expression(), names) for kernel, _ in by_kernel]
+    parts = Parts(formulas, rows)
+    return [
+        OneGram(task, points, positions, Source(formula, rows, np.dtype(np.float64)), parts)
+        for formula, (_, positions) in zip(formulas, by_kernel, strict=True)
+        if _is_costly(formula, rows)
+    ]
+
+
+def checked_rows(task: Task) -> tuple[Points, list[str] | None]:
+    """Return all rows as a machine would take them, and the names of their columns.
+
+    Rows that no machine could take are an error of the whole task, told by their place in it.
+    """
+    witness = clone(task.machine)
+    rows = training_rows_alone(witness, task.X, False)
+    names = getattr(witness, "feature_names_in_", None)
+    return rows, None if names is None else list(names)
+
+
+def kernels_of(task: Task, points: Sequence[Point], rows: Points) -> dict[int, Kernel]:
+    """Return the kernel of each point that has one; given matrices and features are left out.
+
+    Kernels given by name take their scale from all rows, those of test folds included.
+    """
+    found: dict[int, Kernel] = {}
+    for position, point in enumerate(points):
+        try:
+            machine = task.machine_at(point)
+            kernel = resolve(machine.kernel, rows, task.weights)
+        except (ValueError, TypeError):
+            continue  # refitting will say what is wrong with it
+        if is_exact(machine) and not isinstance(kernel, Precomputed):
+            found[position] = kernel
+    return found
+
+
+def _is_costly(expression: Expression, rows: Points) -> bool:
+    """Return whether evaluating the kernel takes longer than reading a matrix and checking it."""
+    if is_objects(rows) or any(isinstance(part, Opaque) for part in walk(expression)):
+        return True
+    features = dimension(expression, rows.shape[1])
+    if features is not None and SHARED_ROWS_PER_FEATURE * features < row_count(rows):
+        return False
+    return is_sparse(rows) or rows.shape[1] >= _GRAM_WIDE
+
 
 # --- parts ---------------------------------------------------------------------------------------
 #
@@ -204,155 +356,3 @@ def _targets(task: Task, labelled: bool, n: int) -> Array:
     if not np.isfinite(y).all():
         raise ValueError("targets must be finite")
     return y
-
-
-# --- gram ----------------------------------------------------------------------------------------
-#
-# One matrix for all folds and points of a kernel: folds read their rows and columns from it.
-#
-# Machines are refitted for each point and fold, but their kernel is evaluated once. This is
-# possible where a fit and its answers need nothing but k(x_i, x_j); where they need more (the
-# rows themselves, or k(z, z) of new rows), or scorers may look at the rows, each fit evaluates
-# the kernel anew. So it does where that is sooner done than checking a given matrix: rows of few
-# numbers.
-
-_COPIES = 5  # for each fit at work: the matrix of its fold, and what its solver makes of it
-_GRAM_WIDE = 200  # columns: fewer, and a kernel is evaluated sooner than a matrix is checked
-
-
-class OneGram(Group):
-    """Points of one kernel, fold by fold.
-
-    Parameters
-    ----------
-    task : Task
-        What is tuned.
-    points : sequence of dict
-        All points.
-    positions : sequence of int
-        Those that have this kernel.
-    source : Source
-        The kernel on all rows.
-    parts : Parts
-        What it has in common with others.
-    """
-
-    def __init__(
-        self,
-        task: Task,
-        points: Sequence[Point],
-        positions: Sequence[int],
-        source: Source,
-        parts: Parts,
-    ) -> None:
-        self.task, self.source, self.parts = task, source, parts
-        self.points = tuple(positions)
-        self.units = tuple((fold,) for fold in range(len(task.splits)))
-        self.size = 8.0 * source.n**2 * (1 + parts.count + _COPIES * call_threads(np.inf))
-        self._settings = {position: points[position] for position in positions}
-        self._K: Array | None = None
-
-    def prepare(self) -> None:
-        """Evaluate the kernel."""
-        self._K = self.parts.dense(self.source)
-
-    def judge(self, unit: int, stop: Stop) -> dict[tuple[int, int], Judged]:
-        """Fit each point to the rows of a fold, with parts of the matrix in place of rows."""
-        (fold,) = self.units[unit]
-        train, test = self.task.splits[fold]
-        parts = _Parts(take_square(self._K, train, train), take_square(self._K, test, train))
-        found = {}
-        for position, point in self._settings.items():
-            judged = judge_fit(self.task, partial(self._rows, parts, point), fold, stop)
-            if judged.failure.startswith(MemoryBudgetError.__name__):
-                raise MemoryBudgetError(judged.failure)  # without a stored matrix there is a way
-            found[position, fold] = judged
-        return found
-
-    def release(self) -> None:
-        """Drop the matrix."""
-        self._K = None
-
-    def _rows(self, parts: _Parts, point: Point) -> Rows:
-        machine = self.task.machine_at(point).set_params(kernel=Precomputed())
-        return _Cut(machine, parts, True)
-
-
-class _Parts:
-    """The matrix among rows learnt from, and that of rows judged by against them."""
-
-    def __init__(self, train: Any, test: Any) -> None:
-        self.inside, self.across = train, test
-
-
-class _Cut(Rows):
-    """Rows of one fold, cut out already."""
-
-    def train(self, index: Array) -> Any:
-        return self.data.inside
-
-    def test(self, index: Array, train: Array) -> Any:
-        return self.data.across
-
-
-@register(SharedMatrix)
-def by_gram(task: Task, points: Sequence[Point]) -> list[Group]:
-    """Group points by their kernel."""
-    if get_tags(task.machine).input_tags.pairwise:
-        return []  # there is nothing to evaluate
-    if not asks_only_for_answers(task.scorers, task.machine):
-        return []
-    rows, names = checked_rows(task)
-    by_kernel: list[tuple[Kernel, list[int]]] = []
-    for position, kernel in kernels_of(task, points, rows).items():
-        for known, positions in by_kernel:
-            if known == kernel:
-                positions.append(position)
-                break
-        else:
-            by_kernel.append((kernel, [position]))
-    formulas = [bind_columns(kernel.expression(), names) for kernel, _ in by_kernel]
-    parts = Parts(formulas, rows)
-    return [
-        OneGram(task, points, positions, Source(formula, rows, np.dtype(np.float64)), parts)
-        for formula, (_, positions) in zip(formulas, by_kernel, strict=True)
-        if _is_costly(formula, rows)
-    ]
-
-
-def checked_rows(task: Task) -> tuple[Points, list[str] | None]:
-    """Return all rows as a machine would take them, and the names of their columns.
-
-    Rows that no machine could take are an error of the whole task, told by their place in it.
-    """
-    witness = clone(task.machine)
-    rows = training_rows_alone(witness, task.X, False)
-    names = getattr(witness, "feature_names_in_", None)
-    return rows, None if names is None else list(names)
-
-
-def kernels_of(task: Task, points: Sequence[Point], rows: Points) -> dict[int, Kernel]:
-    """Return the kernel of each point that has one; given matrices and features are left out.
-
-    Kernels given by name take their scale from all rows, those of test folds included.
-    """
-    found: dict[int, Kernel] = {}
-    for position, point in enumerate(points):
-        try:
-            machine = task.machine_at(point)
-            kernel = resolve(machine.kernel, rows, task.weights)
-        except (ValueError, TypeError):
-            continue  # refitting will say what is wrong with it
-        if is_exact(machine) and not isinstance(kernel, Precomputed):
-            found[position] = kernel
-    return found
-
-
-def _is_costly(expression: Expression, rows: Points) -> bool:
-    """Return whether evaluating the kernel takes longer than reading a matrix and checking it."""
-    if is_objects(rows) or any(isinstance(part, Opaque) for part in walk(expression)):
-        return True
-    features = dimension(expression, rows.shape[1])
-    if features is not None and SHARED_ROWS_PER_FEATURE * features < row_count(rows):
-        return False
-    return is_sparse(rows) or rows.shape[1] >= _GRAM_WIDE

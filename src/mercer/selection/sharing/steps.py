@@ -1,4 +1,4 @@
-"""Shared steps before an estimator: pipelines, and approximate feature maps."""
+"""Steps before an estimator, fitted once a fold: pipelines, and approximate feature maps."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mercer.machines.base.machine import is_precomputed, kernel_of
 from mercer.resources import call_threads, memory_budget
 from mercer.rows.device_arrays import CardRows
 from mercer.rows.points import is_sparse, to_host
-from mercer.selection.folds import Rows, count_rows, take_rows
+from mercer.selection.folds import FitRows, count_rows, take_rows
 from mercer.selection.identity import digest
 from mercer.selection.sharing.base import (
     Group,
@@ -104,7 +104,7 @@ class SharedSteps(Group):
             raise Stopped
         train, test = self.task.splits[fold]
         steps, last = unshared(clone(self.pipeline[:-1])), clone(self.pipeline.steps[-1][1])
-        given = Rows.of(self.pipeline, self.task.X)
+        given = FitRows.of(self.pipeline, self.task.X)
         rows = given.train(train)
         y = None if self.task.y is None else take_rows(self.task.y, train)
         with listening(steps, stop):

@@ -1,4 +1,4 @@
-"""Candidates of support vector machines as paths on one stored K, for one or many kernels."""
+"""Support vector machines: paths over C, epsilon and nu on a stored kernel matrix, or several."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from mercer.machines.svm.path import SMOPath
 from mercer.machines.svm.problem import MarginPath, PathDuals
 from mercer.resources import call_threads, memory_budget
 from mercer.rows.points import take
-from mercer.selection.folds import Rows, take_rows
+from mercer.selection.folds import FitRows, take_rows
 from mercer.selection.sharing.base import (
     Group,
     Judged,
@@ -51,79 +51,6 @@ from mercer.selection.sharing.gram import Parts, Sorted, costly, sorted_rows
 from mercer.selection.task import Point, Task
 from mercer.solvers.base import Watch
 from mercer.solvers.dispatch import choose
-
-# --- asking --------------------------------------------------------------------------------------
-#
-# What is asked of a solver for points that are one path on a fold, and its answers.
-
-
-@dataclass(frozen=True, eq=False)
-class GridPoint:
-    """A point of the grid that is answered by a path."""
-
-    position: int
-    point: Point
-    machine: Any
-    sharing: Sharing
-
-
-@dataclass(frozen=True, eq=False)
-class Asked:
-    """Points that are one path on a fold.
-
-    Attributes
-    ----------
-    members : sequence of GridPoint
-        The points.
-    fold : int
-        The fold.
-    scored : list of tuples
-        Rows that are scored, and their targets.
-    path : FoldPath or None
-        The problem, and what becomes of its answer; None where no fit is possible.
-    feasible : list of int
-        Which settings have an answer.
-    float64 : Float64Copy or None
-        What makes K in float64.
-    """
-
-    members: Sequence[GridPoint]
-    fold: int
-    scored: Sequence[tuple[Array, tuple[Any, ...]]]
-    path: FoldPath | None
-    feasible: list[int]
-    float64: Float64Copy | None
-
-    def problem(self) -> MarginPath | None:
-        """Return the settings that have an answer; None where no solver of paths takes them."""
-        if self.path is None or not self.feasible:
-            return None
-        problem: MarginPath = self.path.problem
-        if len(self.feasible) < len(problem.settings):
-            kept = tuple(problem.settings[number] for number in self.feasible)
-            problem = replace(problem, settings=kept)
-        return problem if isinstance(choose(problem), SMOPath) else None
-
-
-def answer(asked: Sequence[Asked], stop: Stop) -> list[PathDuals | None]:
-    """Answer what is asked, all of it together; None for what no solver of paths takes."""
-    found: list[PathDuals | None] = [None] * len(asked)
-    alike: dict[tuple[float, Any], list[tuple[int, MarginPath]]] = {}
-    for number, one in enumerate(asked):
-        if (problem := one.problem()) is not None:
-            key = (one.members[0].sharing.tol, one.float64)
-            alike.setdefault(key, []).append((number, problem))
-    for (tol, float64), some in alike.items():
-        # not by `solve`: what is not solved is fitted, and that fit tells how it ended
-        watch = Watch(lambda _: stop())
-        solver = SMOPath(tol=tol, float64=float64)
-        solutions = solver.run_all([problem for _, problem in some], watch)
-        if watch.stopped or stop():
-            raise Stopped
-        for (number, _), solution in zip(some, solutions, strict=True):
-            found[number] = solution.value
-    return found
-
 
 # --- group ---------------------------------------------------------------------------------------
 #
@@ -148,7 +75,7 @@ class OneKernel:
         The folds.
     below : float
         Costs from here on are left to fits, which do not descend on K.
-    members : list of Member
+    members : list of GridPoint
         The points.
     """
 
@@ -340,8 +267,8 @@ class Margins(Group):
         return Judged(found[0], seen, seconds, time.perf_counter() - started)
 
     def _refit(self, member: GridPoint, fold: int, stop: Stop) -> Judged:
-        def rows() -> Rows:
-            return Rows.of(self.task.machine_at(member.point), self.task.X)
+        def rows() -> FitRows:
+            return FitRows.of(self.task.machine_at(member.point), self.task.X)
 
         return judge_fit(self.task, rows, fold, stop)
 
@@ -374,6 +301,79 @@ def _alike(members: Sequence[GridPoint]) -> list[list[GridPoint]]:
             found.append((same, group := []))
         group.append(member)
     return [some for _, some in found]
+
+
+# --- asking --------------------------------------------------------------------------------------
+#
+# What is asked of a solver for points that are one path on a fold, and its answers.
+
+
+@dataclass(frozen=True, eq=False)
+class GridPoint:
+    """A point of the grid that is answered by a path."""
+
+    position: int
+    point: Point
+    machine: Any
+    sharing: Sharing
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """Points that are one path on a fold.
+
+    Attributes
+    ----------
+    members : sequence of GridPoint
+        The points.
+    fold : int
+        The fold.
+    scored : list of tuples
+        Rows that are scored, and their targets.
+    path : FoldPath or None
+        The problem, and what becomes of its answer; None where no fit is possible.
+    feasible : list of int
+        Which settings have an answer.
+    float64 : Float64Copy or None
+        What makes K in float64.
+    """
+
+    members: Sequence[GridPoint]
+    fold: int
+    scored: Sequence[tuple[Array, tuple[Any, ...]]]
+    path: FoldPath | None
+    feasible: list[int]
+    float64: Float64Copy | None
+
+    def problem(self) -> MarginPath | None:
+        """Return the settings that have an answer; None where no solver of paths takes them."""
+        if self.path is None or not self.feasible:
+            return None
+        problem: MarginPath = self.path.problem
+        if len(self.feasible) < len(problem.settings):
+            kept = tuple(problem.settings[number] for number in self.feasible)
+            problem = replace(problem, settings=kept)
+        return problem if isinstance(choose(problem), SMOPath) else None
+
+
+def answer(asked: Sequence[Asked], stop: Stop) -> list[PathDuals | None]:
+    """Answer what is asked, all of it together; None for what no solver of paths takes."""
+    found: list[PathDuals | None] = [None] * len(asked)
+    alike: dict[tuple[float, Any], list[tuple[int, MarginPath]]] = {}
+    for number, one in enumerate(asked):
+        if (problem := one.problem()) is not None:
+            key = (one.members[0].sharing.tol, one.float64)
+            alike.setdefault(key, []).append((number, problem))
+    for (tol, float64), some in alike.items():
+        # not by `solve`: what is not solved is fitted, and that fit tells how it ended
+        watch = Watch(lambda _: stop())
+        solver = SMOPath(tol=tol, float64=float64)
+        solutions = solver.run_all([problem for _, problem in some], watch)
+        if watch.stopped or stop():
+            raise Stopped
+        for (number, _), solution in zip(some, solutions, strict=True):
+            found[number] = solution.value
+    return found
 
 
 # --- several kernels -----------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Description length: the model that lets model and data be written in the fewest bits.
+"""Description lengths: the bits that a model and the data take, for likelihoods and least squares.
 
 The data take -log2 p(data | parameters) bits, and each parameter (1/2) log2 n: more digits of it
 than the data can tell are not worth writing. More parameters shorten the first part and lengthen

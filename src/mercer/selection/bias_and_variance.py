@@ -1,4 +1,4 @@
-"""Where errors come from: bias, variance and noise, by refitting to resampled rows.
+"""Function `bias_variance`: the parts of an expected error, by refitting to resampled rows.
 
 For squared error, mean over fits of (f - y)^2 = (mean f - y)^2 + variance of f: exactly, at each
 row. For labels the same role is played by the most frequent prediction: bias counts rows where that

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import mercer
-from mercer.selection import run as scheduler
+from mercer.selection import scheduler
 from mercer.selection.sharing.base import Group, Judged
 
 SOURCE = str(Path(mercer.__file__).parents[1])
