@@ -13,7 +13,7 @@ import mercer
 from mercer import GaussianProcessClassifier, LogisticRegression, Status, certify
 from mercer.files.verify import verify
 from mercer.kernels import Gaussian, Linear, exp
-from mercer.machines.gaussian_process.covariance import averaged_sigmoid
+from mercer.machines.gaussian_process.classifier import averaged_sigmoid
 from mercer.problems import ProcessClassification
 
 rng = np.random.default_rng(0)

@@ -94,7 +94,7 @@ def test_matrices_sparse_rows_weights_and_leave_one_out():
 
 def test_blocks_change_nothing(monkeypatch):
     whole = NearestNeighbors(4, by="similarity").fit(X, two).kneighbors()[1]
-    monkeypatch.setattr(search, "_SIMILAR_BLOCK", 7)
+    monkeypatch.setattr(search, "_BLOCK", 7)
     np.testing.assert_array_equal(
         NearestNeighbors(4, by="similarity").fit(X, two).kneighbors()[1], whole
     )

@@ -1,4 +1,4 @@
-"""Certificates of Gaussian process regression and classification."""
+"""Certificates of Gaussian process regression and classification, and triangular solves."""
 
 from __future__ import annotations
 
@@ -26,66 +26,16 @@ from mercer.machines.gaussian_process.problem import (
     observations,
 )
 from mercer.rows.points import to_dense
+from mercer.solvers.bounded_descent import BoundedSearch
 from mercer.solvers.certificate import Certificate, certify, larger
-
-# --- triangles -----------------------------------------------------------------------------------
-#
-# Triangles as certificates make and solve them: what is singular gives no numbers, no error.
-
-_TRIANGLES_ROWS = 4  # times the features: rows that one QR decomposition takes in
-
-
-def solved_by_factor(
-    L: Array, right: Array, *, lower: bool = True, transposed: bool = False
-) -> Array:
-    """Return L^-1 right, or L'^-1 right, of a triangle L; not a number where it is singular.
-
-    Parameters
-    ----------
-    L : (n, n) array
-        A triangle.
-    right : (n,) or (n, k) array
-        Right-hand sides.
-    lower : bool
-        Which triangle.
-    transposed : bool
-        Whether L' is meant.
-    """
-    trans: Any = int(transposed)
-    try:
-        found = linalg.solve_triangular(L, right, lower=lower, trans=trans, check_finite=False)
-    except np.linalg.LinAlgError:
-        return np.full(right.shape, np.nan)
-    return np.asarray(found)
-
-
-def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
-    """Return R with R'R = I + F'diag(roots)^2 F, block of rows by block: F'F is never formed.
-
-    Parameters
-    ----------
-    F : (n, D) array or sparse array
-        Features.
-    roots : (n,) array
-        Roots of the weights of the rows.
-    start : (D, D) array, optional
-        A triangle, whose start'start is there in place of I.
-    """
-    R, step = np.eye(F.shape[1]) if start is None else start, max(_TRIANGLES_ROWS * F.shape[1], 1)
-    for first in range(0, F.shape[0], step):
-        some = slice(first, first + step)
-        block = np.vstack([R, roots[some, None] * to_dense(F[some])])
-        R = interruptible(np.linalg.qr, block, mode="r")
-    return np.asarray(R)
-
 
 # --- regression ----------------------------------------------------------------------------------
 #
-# Is the posterior right? Mean by its equations; variance and likelihood computed another way.
+# The mean is verified by its equations; variances and likelihood are computed another way.
 
 _TOL = 1e-6
 _SAME = 1e-9  # of the noise: what is stored and read again may differ by
-_REGRESSION_ROWS = 256  # whose variance is judged: each costs n^2
+_ROWS = 256  # whose variance is verified: each costs n^2
 
 
 @dataclass(frozen=True)
@@ -170,7 +120,7 @@ def _regression_measured(
     problem: ProcessRegression, value: ProcessPosterior, mean: Certificate
 ) -> ProcessQuantities:
     n, t = problem.targets.shape
-    rows = np.unique(np.linspace(0, n - 1, min(n, _REGRESSION_ROWS)).astype(np.intp))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp))
     primal = value.weights is not None
     other = (_regression_by_features if primal else _by_matrix)(problem, value, rows)
     likelihood = log_likelihood(
@@ -291,13 +241,20 @@ def _regression_flatness(
     if logs is None or not _is_used(search, logs, problem.noise):
         return np.inf, 0, 0, -np.inf
     value, slopes = evidence(search, logs)
-    near = search.at_bounds(logs)
     unit = float(search.row_weights.sum()) * search.targets.shape[1]
+    return *steepest_slope(search, logs, slopes, unit), value
+
+
+def steepest_slope(
+    search: BoundedSearch, logs: Array, slopes: Array, unit: float
+) -> tuple[float, int, int]:
+    """Return the largest slope that does not point out of the bounds, and how many are there."""
+    near = search.at_bounds(logs)
     steepest = float(np.abs(search.uphill(near, -slopes)).max(initial=0.0)) / unit
     free = search.lower < search.upper
     at_lower = int(np.sum(free & (near <= search.lower)))
     at_upper = int(np.sum(free & (near >= search.upper)))
-    return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper, value
+    return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper
 
 
 def _is_used(search: Evidence, logs: Array, noise: float) -> bool:
@@ -336,9 +293,7 @@ def _regression_statement(
 
 # --- classification ------------------------------------------------------------------------------
 #
-# Is it the mode, and the curvature there? A duality gap; variance and evidence another way.
-
-_CLASSIFICATION_ROWS = 256  # whose variance is judged: each costs n^2
+# The mode is verified by a duality gap; variances and evidence are computed another way.
 
 
 @dataclass(frozen=True)
@@ -395,7 +350,7 @@ def _classification_measured(
     problem: ProcessClassification, value: LaplacePosterior, modes: list[Certificate]
 ) -> LaplaceQuantities:
     n, c = problem.signs.shape
-    rows = np.unique(np.linspace(0, n - 1, min(n, _CLASSIFICATION_ROWS)).astype(np.intp))
+    rows = np.unique(np.linspace(0, n - 1, min(n, _ROWS)).astype(np.intp))
     gram, compared = (
         exact(problem.gram),
         _compared if value.weights is None else _classification_by_features,
@@ -470,13 +425,8 @@ def _classification_flatness(
     if search is None or logs is None:
         return 0.0, 0, 0
     _, slopes = laplace_evidence(search, logs)
-    near = search.at_bounds(logs)
     unit = float(search.row_weights.sum()) * search.signs.shape[1]
-    steepest = float(np.abs(search.uphill(near, -slopes)).max(initial=0.0)) / unit
-    free = search.lower < search.upper
-    at_lower = int(np.sum(free & (near <= search.lower)))
-    at_upper = int(np.sum(free & (near >= search.upper)))
-    return (steepest if np.isfinite(steepest) else np.inf), at_lower, at_upper
+    return steepest_slope(search, logs, slopes, unit)
 
 
 def _classification_statement(
@@ -493,3 +443,54 @@ def _classification_statement(
             "is at a local maximum or a saddle, not proved to be the largest"
         )
     return statement + "; that the posterior is near that Gaussian is Laplace's guess, not proved"
+
+
+# --- triangular factors --------------------------------------------------------------------------
+#
+# Factors and solves of certificates: a singular triangle gives NaN, no error.
+
+_TRIANGLES_ROWS = 4  # times the features: rows that one QR decomposition takes in
+
+
+def solved_by_factor(
+    L: Array, right: Array, *, lower: bool = True, transposed: bool = False
+) -> Array:
+    """Return L^-1 right, or L'^-1 right, of a triangle L; not a number where it is singular.
+
+    Parameters
+    ----------
+    L : (n, n) array
+        A triangle.
+    right : (n,) or (n, k) array
+        Right-hand sides.
+    lower : bool
+        Which triangle.
+    transposed : bool
+        Whether L' is meant.
+    """
+    trans: Any = int(transposed)
+    try:
+        found = linalg.solve_triangular(L, right, lower=lower, trans=trans, check_finite=False)
+    except np.linalg.LinAlgError:
+        return np.full(right.shape, np.nan)
+    return np.asarray(found)
+
+
+def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
+    """Return R with R'R = I + F'diag(roots)^2 F, block of rows by block: F'F is never formed.
+
+    Parameters
+    ----------
+    F : (n, D) array or sparse array
+        Features.
+    roots : (n,) array
+        Roots of the weights of the rows.
+    start : (D, D) array, optional
+        A triangle, whose start'start is there in place of I.
+    """
+    R, step = np.eye(F.shape[1]) if start is None else start, max(_TRIANGLES_ROWS * F.shape[1], 1)
+    for first in range(0, F.shape[0], step):
+        some = slice(first, first + step)
+        block = np.vstack([R, roots[some, None] * to_dense(F[some])])
+        R = interruptible(np.linalg.qr, block, mode="r")
+    return np.asarray(R)

@@ -1,4 +1,4 @@
-"""Posterior means and covariances at new rows, averaged probabilities, and samples."""
+"""Posterior covariances and variances of Gaussian processes at new samples."""
 
 from __future__ import annotations
 
@@ -8,66 +8,28 @@ from typing import Any, TypeGuard
 
 import numpy as np
 from scipy import linalg
-from scipy.special import expit, ndtr
 
 from mercer import deadline
 from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
 from mercer.gram import Gram, Source
 from mercer.gram.factored import FeatureFunction, over_features, squared_lengths
 from mercer.gram.precomputed import rectangle
-from mercer.kernels import Kernel, Precomputed
-from mercer.machines.base.inputs import read_array
-from mercer.machines.base.machine import kernel_of
+from mercer.kernels import Kernel
 from mercer.machines.gaussian_process.problem import (
     LaplacePosterior,
     ProcessPosterior,
     ProcessRegression,
 )
 from mercer.resources import rows_at_once
-from mercer.rows.chunks import slices
-from mercer.rows.points import as_points, is_objects, is_sequence_data, row_count, take, to_dense
+from mercer.rows.points import is_objects, row_count, take, to_dense
 
-# --- left out ------------------------------------------------------------------------------------
+# --- regression ----------------------------------------------------------------------------------
 #
-# What landmarks leave out of a prior, which data tell nothing about: it is added to variances.
-#
-# The posterior of features alone is sure of itself where no landmark is near, since f is taken
-# for zero there. With k(z, z') less the kernel of the landmarks added, the prior at new rows is
-# the kernel's own (the deterministic training conditional of Quinonero-Candela and Rasmussen,
-# 2005).
+# The posterior covariance of a regression at new samples, from the factor of the fit.
 
-
-def variance_left_out(kernel: Kernel, Z: Points) -> Array:
-    """Return k(z, z) less what landmarks explain of it; zero for other kernels: (n,)."""
-    if not _has_landmarks(kernel):
-        return np.zeros(Z.shape[0])
-    explained = over_features(squared_lengths, kernel.phi, Z, kernel.phi.dimension)
-    return np.asarray(np.maximum(kernel.kernel.diag(Z) - explained, 0.0))
-
-
-def covariance_left_out(kernel: Kernel, Z: Points) -> Array:
-    """Return k(z, z') less what landmarks explain of it; zero for other kernels: (n, n)."""
-    if not _has_landmarks(kernel):
-        return np.zeros((Z.shape[0], Z.shape[0]))
-    phi = kernel.phi(Z)
-    left: Array = np.asarray(kernel.kernel(Z), dtype=np.float64) - phi @ phi.T
-    np.fill_diagonal(left, np.maximum(left.diagonal(), 0.0))  # below by rounding only
-    return left
-
-
-def _has_landmarks(kernel: Kernel) -> TypeGuard[ApproximateKernel]:
-    """Return whether the rest is a kernel itself; that of random features is but noise."""
-    return isinstance(kernel, ApproximateKernel) and isinstance(kernel.approximation, Nystrom)
-
-
-# --- spread --------------------------------------------------------------------------------------
-#
-# The posterior covariance of a Gaussian process at new rows, from the factor of the fit.
-
-_SPREAD_ROWS_AT_ONCE = 512  # new rows: one triangular solve between two chances to hear Ctrl-C
+_ROWS_AT_ONCE = 512  # new rows: one triangular solve between two chances to hear Ctrl-C
 
 
 class PosteriorSpread(ABC):
@@ -97,7 +59,7 @@ class PosteriorSpread(ABC):
     def variance(self, Z: Points, prior: Array | None = None) -> Array:
         """Return the posterior variance at every row."""
         found = self.prior_variance(Z) if prior is None else prior.copy()
-        step = rows_at_once(self.width, _SPREAD_ROWS_AT_ONCE, arrays=3)
+        step = rows_at_once(self.width, _ROWS_AT_ONCE, arrays=3)
         for first in range(0, len(found), step):
             deadline.check()
             rows = slice(first, first + step)
@@ -190,8 +152,7 @@ class MatrixSpread(PosteriorSpread):
 
     def explained(self, Z: Points) -> tuple[Array, Array]:
         """Solve with the factor."""
-        across = np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
-        return solved(self.factor, self.ones, across)
+        return solved(self.factor, self.ones, across_of(None, self.given, self.rows, Z))
 
     def inverse_diagonal(self, noises: Array) -> Array:
         """Square the inverse of the factor."""
@@ -241,7 +202,7 @@ class FeatureSpread(PosteriorSpread):
 
     def prior(self, Z: Points) -> Array:
         """Multiply features."""
-        phi = self._phi(Z)
+        phi = features_of(self.features, Z)
         return np.asarray(phi @ phi.T)
 
     def prior_variance(self, Z: Points) -> Array:
@@ -250,7 +211,7 @@ class FeatureSpread(PosteriorSpread):
 
     def covariance(self, Z: Points, prior: Array | None = None) -> Array:
         """Return the posterior covariance, of which nothing cancels."""
-        half = self._half(self._phi(Z))
+        half = self._half(features_of(self.features, Z))
         return np.asarray(self.noise * (half.T @ half) + self.level)
 
     def variance(self, Z: Points, prior: Array | None = None) -> Array:
@@ -260,7 +221,7 @@ class FeatureSpread(PosteriorSpread):
     def variance_of(self, phi: Any) -> Array:
         """Return the posterior variance at rows of features."""
         found = np.empty(phi.shape[0])
-        step = rows_at_once(self.width, 8 * _SPREAD_ROWS_AT_ONCE, arrays=3)
+        step = rows_at_once(self.width, 8 * _ROWS_AT_ONCE, arrays=3)
         for first in range(0, len(found), step):
             deadline.check()
             rows = slice(first, first + step)
@@ -276,11 +237,20 @@ class FeatureSpread(PosteriorSpread):
         """Refuse: nothing is taken off the prior."""
         raise TypeError("FeatureSpread does not take anything off the prior")
 
-    def _phi(self, Z: Points) -> Array:
-        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
-
     def _half(self, phi: Array) -> Array:
         return np.asarray(linalg.solve_triangular(self.factor, (phi - self.mean).T, lower=True))
+
+
+def features_of(features: FeatureFunction, Z: Points) -> Array:
+    """Return the features of new rows, dense and in float64."""
+    return to_dense(features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
+
+
+def across_of(source: Source | None, given: int, rows: Array, Z: Points) -> Array:
+    """Return k(Z, X) for the training rows that were used, from rows or a given matrix."""
+    if source is not None:
+        return np.asarray(source.cross(Z).dense())
+    return np.asarray(rectangle(Z, given)[:, rows], dtype=np.float64)
 
 
 def solved(factor: Array, ones: Array | None, across: Array) -> tuple[Array, Array]:
@@ -294,7 +264,7 @@ def solved(factor: Array, ones: Array | None, across: Array) -> tuple[Array, Arr
 def squared_inverse(factor: Array, ones: Array | None) -> Array:
     """Return the diagonal of the inverse of factor factor', bordered by the bias."""
     n = len(factor)
-    found, step = np.empty(n), rows_at_once(n, _SPREAD_ROWS_AT_ONCE, arrays=2)
+    found, step = np.empty(n), rows_at_once(n, _ROWS_AT_ONCE, arrays=2)
     for first in range(0, n, step):
         deadline.check()
         last = min(n, first + step)
@@ -333,11 +303,9 @@ def spread_of(problem: ProcessRegression, value: ProcessPosterior, given: int, r
     return PointSpread(gram.source, factor, ones)
 
 
-# --- latent --------------------------------------------------------------------------------------
+# --- classification ------------------------------------------------------------------------------
 #
-# Mean and variance of the latent function of a classifier at new rows.
-
-_LATENT_ROWS_AT_ONCE = 512  # new rows: one triangular solve between two chances to hear Ctrl-C
+# Variances of the latent functions of a classifier at new samples.
 
 
 class LatentSpread(ABC):
@@ -391,22 +359,17 @@ class LaplaceSpread(LatentSpread):
             prior = choose_backend().diagonal(self.source.expression, Z, np.float64)
         n, c = self.roots.shape
         found = np.empty((row_count(Z), c))
-        step = rows_at_once(n, _LATENT_ROWS_AT_ONCE, arrays=3)
+        step = rows_at_once(n, _ROWS_AT_ONCE, arrays=3)
         for first in range(0, len(found), step):
             deadline.check()
             some = slice(first, first + step)
-            across = self._across(take(Z, some)).T
+            across = across_of(self.source, self.given, self.rows, take(Z, some)).T
             for t in range(c):
                 half = linalg.solve_triangular(
                     self.factors[t], self.roots[:, [t]] * across, lower=True, check_finite=False
                 )
                 found[some, t] = prior[some] - np.einsum("ij,ij->j", half, half)
         return np.maximum(found, 0.0)  # below by rounding only
-
-    def _across(self, Z: Points) -> Array:
-        if self.source is not None:
-            return np.asarray(self.source.cross(Z).dense())
-        return np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -428,18 +391,15 @@ class LaplaceFeatureSpread(LatentSpread):
         """Solve with the factors."""
         c, D = self.factors.shape[:2]
         found = np.empty((row_count(Z), c))
-        step = rows_at_once(D, 8 * _LATENT_ROWS_AT_ONCE, arrays=3)
+        step = rows_at_once(D, 8 * _ROWS_AT_ONCE, arrays=3)
         for first in range(0, len(found), step):
             deadline.check()
             some = slice(first, first + step)
-            phi = self._phi(take(Z, some)).T
+            phi = features_of(self.features, take(Z, some)).T
             for t in range(c):
                 half = linalg.solve_triangular(self.factors[t], phi, lower=True, check_finite=False)
                 found[some, t] = np.einsum("ij,ij->j", half, half)
         return found
-
-    def _phi(self, Z: Points) -> Array:
-        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
 
 
 def latent_spread_of(gram: Gram, value: LaplacePosterior, given: int, rows: Array) -> LatentSpread:
@@ -462,90 +422,34 @@ def latent_spread_of(gram: Gram, value: LaplacePosterior, given: int, rows: Arra
     return LaplaceSpread(gram.source, given, rows, value.roots, value.factors)
 
 
-# --- averages ------------------------------------------------------------------------------------
+# --- residual of landmarks -----------------------------------------------------------------------
 #
-# The mean of a sigmoid under a Gaussian: probabilities averaged over an uncertain score.
-
-# The trapezoidal rule on a line converges like exp(-2 pi w / h) for functions analytic within w of
-# it: pi here, the first poles of the sigmoid. With h = 1/4 that is 1e-34.
-_STEP = 0.25
-_NARROW = 9.0  # standard deviations: beyond, a Gaussian has 1e-19 of its mass
-_AVERAGES_ROWS_AT_ONCE = 4096  # each has hundreds of terms
-_WIDE = 42.0  # a logistic variable has 1e-18 of its mass beyond
-
-
-def averaged_sigmoid(mean: Array, variance: Array) -> Array:
-    """Return the mean of 1 / (1 + exp(-z)) for z ~ N(mean, variance), to about 1e-14.
-
-    Where the Gaussian is narrower than the sigmoid, the sum is over the Gaussian; where it is
-    wider, over the density of which the sigmoid is the distribution function.
-
-    Parameters
-    ----------
-    mean, variance : (n,) array
-        Of the Gaussians.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> averaged_sigmoid(np.array([0.0, 2.0, 2.0]), np.array([5.0, 0.0, 5.0])).round(4).tolist()
-    [0.5, 0.8808, 0.76]
-    """
-    found = np.empty(len(mean))
-    terms = int(2 * max(_NARROW, _WIDE) / _STEP) + 2
-    for rows in slices(0, len(mean), rows_at_once(terms, _AVERAGES_ROWS_AT_ONCE, arrays=3)):
-        found[rows] = _averaged(mean[rows], variance[rows])
-    return found
-
-
-def _averaged(mean: Array, variance: Array) -> Array:
-    spread, narrow = np.sqrt(variance), variance < 1.0
-    found = np.empty(len(mean))
-    z = np.arange(-_NARROW, _NARROW + _STEP, _STEP)
-    mass = np.exp(-0.5 * z**2)
-    scores = mean[narrow, None] + spread[narrow, None] * z
-    found[narrow] = expit(scores) @ (mass / mass.sum())
-    z = np.arange(-_WIDE, _WIDE + _STEP, _STEP)
-    mass = expit(z) * expit(-z)
-    found[~narrow] = ndtr((mean[~narrow, None] + z) / spread[~narrow, None]) @ (mass / mass.sum())
-    return found
-
-
-# --- draws ---------------------------------------------------------------------------------------
+# What landmarks leave out of a prior, which data tell nothing about: it is added to variances.
 #
-# Functions drawn from a Gaussian process: normal vectors of a given covariance.
+# The posterior of features alone is sure of itself where no landmark is near, since f is taken
+# for zero there. With k(z, z') less the kernel of the landmarks added, the prior at new rows is
+# the kernel's own (the deterministic training conditional of Quinonero-Candela and Rasmussen,
+# 2005).
 
 
-def drawn(covariance: Array, count: int, source: np.random.RandomState) -> Array:
-    """Draw normal vectors of mean zero.
-
-    Parameters
-    ----------
-    covariance : (n, n) array
-        Positive semidefinite; eigenvalues that rounding made negative are taken for zero.
-    count : int
-        How many.
-    source : RandomState
-        Where random numbers come from.
-
-    Returns
-    -------
-    (n, count) array
-    """
-    values, vectors = interruptible(np.linalg.eigh, covariance)
-    half = vectors * np.sqrt(np.maximum(values, 0.0))
-    return np.asarray(half @ source.standard_normal((len(values), count)))
+def variance_left_out(kernel: Kernel, Z: Points) -> Array:
+    """Return k(z, z) less what landmarks explain of it; zero for other kernels: (n,)."""
+    if not _has_landmarks(kernel):
+        return np.zeros(Z.shape[0])
+    explained = over_features(squared_lengths, kernel.phi, Z, kernel.phi.dimension)
+    return np.asarray(np.maximum(kernel.kernel.diag(Z) - explained, 0.0))
 
 
-def prior_matrix(machine: Any, X: Any) -> Array:
-    """Return k(x, x') of rows: with the kernel of the fit, or of the parameter before one."""
-    name = type(machine).__name__
-    if not is_sequence_data(X):
-        X = as_points(read_array(name, X, "X", accept_sparse="csr"))
-    kernel = getattr(machine, "kernel_", None)
-    kernel = kernel_of(machine.kernel, X) if kernel is None else kernel
-    if isinstance(kernel, Precomputed):
-        raise ValueError(
-            f"{name}: a precomputed kernel has no prior at new rows; pass a kernel of rows"
-        )
-    return np.asarray(kernel(X), dtype=np.float64)
+def covariance_left_out(kernel: Kernel, Z: Points) -> Array:
+    """Return k(z, z') less what landmarks explain of it; zero for other kernels: (n, n)."""
+    if not _has_landmarks(kernel):
+        return np.zeros((Z.shape[0], Z.shape[0]))
+    phi = kernel.phi(Z)
+    left: Array = np.asarray(kernel.kernel(Z), dtype=np.float64) - phi @ phi.T
+    np.fill_diagonal(left, np.maximum(left.diagonal(), 0.0))  # below by rounding only
+    return left
+
+
+def _has_landmarks(kernel: Kernel) -> TypeGuard[ApproximateKernel]:
+    """Return whether the rest is a kernel itself; that of random features is but noise."""
+    return isinstance(kernel, ApproximateKernel) and isinstance(kernel.approximation, Nystrom)

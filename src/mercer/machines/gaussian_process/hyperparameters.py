@@ -1,4 +1,4 @@
-"""Which parameters of a Gaussian process are learnt, between which bounds, and from where."""
+"""Hyperparameters of Gaussian processes: which are learned, their bounds, starts, and checks."""
 
 from __future__ import annotations
 
@@ -26,7 +26,6 @@ _LARGEST = 1e140  # targets: sums of their squares over a noise are numbers up t
 _COPIES = 6  # K, its inverse, the slope, and what products need
 _SPREAD = 1.0  # standard deviation of the logarithms of further starts
 _SMALLEST = float(np.log(np.finfo(float).tiny))  # below, the exponential loses digits, then all
-_LARGEST_TARGET = 1e140  # its square over a noise of 1e-10 is a number of float64
 
 
 def check_learning(machine: Any) -> None:
@@ -138,7 +137,7 @@ def range_of(
 def check_targets(machine: Any, targets: Array) -> None:
     """Raise where slopes of the likelihood, squares of targets over the noise, overflow."""
     largest = float(np.nanmax(np.abs(targets), initial=0.0))
-    if largest > _LARGEST_TARGET:
+    if largest > _LARGEST:
         raise ValueError(
             f"{type(machine).__name__}: squares of y, whose largest entry is {largest:.0e}, are "
             "beyond float64, and with optimize so is the likelihood. Scale y"

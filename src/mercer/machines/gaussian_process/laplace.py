@@ -1,4 +1,4 @@
-"""Laplace's approximation: mode by Newton's method, in rows or features, and evidence."""
+"""Laplace's approximation: solvers for the mode, in rows or features, and evidence."""
 
 from __future__ import annotations
 
@@ -34,12 +34,94 @@ from mercer.solvers.bounded_descent import bounded_descent
 from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import dual_form, weighted_gram
 
-# --- mode ----------------------------------------------------------------------------------------
+# --- posterior -----------------------------------------------------------------------------------
 #
-# The mode of a latent function, by Newton's method on the coefficients of rows.
+# Newton's method to the mode of each question, and the curvature there.
 
-HALVINGS = 40
-_MODE_EPS = float(np.finfo(np.float64).eps)
+_COLUMNS_AT_ONCE = 512  # of a triangular solve, between two chances to hear Ctrl-C
+_REMEDY = "Use approximation=Nystrom(1000), LogisticRegression, or fewer rows."
+
+
+@dataclass(frozen=True)
+class LaplaceMode(Solver):
+    """Newton steps with halving, each a Cholesky factor of I + W^1/2 K W^1/2.
+
+    For K = F F' of fewer features than rows it is the smaller I + F'W F, of as many rows and
+    columns as there are features.
+
+    Parameters
+    ----------
+    tol : float
+        What may be left of the gradient, over what pulls on the function.
+    max_iter : int
+        Largest number of Newton steps of each column.
+    """
+
+    answers = ProcessClassification
+
+    tol: float = 1e-8
+    max_iter: int = 100
+
+    def run(self, problem: ProcessClassification, watch: Watch, start: Any = None) -> Solution:
+        """Find the mode of each column."""
+        c, primal = problem.signs.shape[1], problem.gram.factor is not None
+        order = problem.gram.factor.shape[1] if primal else problem.signs.shape[0]
+        require_memory(
+            8 * order * order * (c + 3),
+            f"Laplace's approximation on {len(problem.signs)} rows of {c} question(s)",
+            "Use fewer features or rows." if primal else _REMEDY,
+            held=problem.gram.nbytes,
+        )
+        mode_of = self._by_features(problem) if primal else self._by_matrix(problem)
+        factors = np.empty((c, order, order))
+        modes: list[Mode] = []
+        for t in range(c):
+            mode = mode_of(t)
+            factors[t] = np.nan if mode.factor is None else mode.factor.lower()
+            modes.append(replace(mode, factor=None))
+            if watch.tick(sum(m.steps for m in modes), mode.left) and t + 1 < c:
+                deadline.check()
+        weights = [mode.weights for mode in modes if mode.weights is not None]
+        value = LaplacePosterior(
+            np.column_stack([mode.coef for mode in modes]),
+            np.column_stack([mode.root for mode in modes]),
+            factors,
+            float(sum(mode.log_likelihood for mode in modes)),
+            weights=np.column_stack(weights) if weights else None,
+        )
+        indefinite = any(mode.indefinite for mode in modes)
+        status = Status.NOT_CONVEX if indefinite else self._status(modes)
+        return report(self, value, status, max(mode.steps for mode in modes), watch)
+
+    def _by_matrix(self, problem: ProcessClassification) -> Callable[[int], Mode]:
+        stored = [choose_backend().stored(written_out(problem.gram))]
+
+        def mode_of(t: int) -> Mode:
+            asked = (problem.signs[:, t], problem.row_weights, self.tol, self.max_iter)
+            mode = newton(stored[0], *asked)
+            if np.isfinite(mode.log_likelihood) or problem.gram.valid:
+                return mode
+            stored[0] = nearest(stored[0])
+            return replace(newton(stored[0], *asked), indefinite=True)  # said by the status
+
+        return mode_of
+
+    def _by_features(self, problem: ProcessClassification) -> Callable[[int], Mode]:
+        return lambda t: feature_mode(problem, t, self.tol, self.max_iter)
+
+    def _status(self, modes: list[Mode]) -> Status:
+        if max(mode.left for mode in modes) <= self.tol:
+            return Status.SOLVED
+        limited = any(mode.steps >= self.max_iter for mode in modes)
+        return Status.ITERATION_LIMIT if limited else Status.INACCURATE
+
+
+# --- mode by the kernel matrix -------------------------------------------------------------------
+#
+# Newton's method on the coefficients of training samples.
+
+_HALVINGS = 40
+_EPS = float(np.finfo(np.float64).eps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,15 +217,21 @@ def _mode_step(
     s: Array,
     value: float,
 ) -> tuple[Array, Array, float] | None:
-    """Go the whole Newton step, or half of it, ...; None where nothing is gained but rounding."""
     b = root**2 * f + gradient
     goal = b - root * factor.solve(root * _times(K, b))
-    image = _times(K, goal)
+    way = (goal - a, _times(K, goal) - f)
+    return _halved(a, f, way, value, lambda a, f: _mode_objective(a, f, signs, s))
+
+
+def _halved(
+    a: Array, f: Array, way: tuple[Array, Array], value: float, objective: Callable[..., float]
+) -> tuple[Array, Array, float] | None:
+    """Go the whole Newton step, or half of it, ...; None where nothing is gained but rounding."""
     share = 1.0
-    for _ in range(HALVINGS):
-        new_a, new_f = a + share * (goal - a), f + share * (image - f)
-        found = _mode_objective(new_a, new_f, signs, s)
-        if found >= value - 4 * _MODE_EPS * abs(value):
+    for _ in range(_HALVINGS):
+        new_a, new_f = a + share * way[0], f + share * way[1]
+        found = objective(new_a, new_f)
+        if found >= value - 4 * _EPS * abs(value):
             return None if np.array_equal(new_a, a) else (new_a, new_f, found)
         share /= 2
     return None
@@ -159,13 +247,8 @@ def nearest(K: StoredMatrix) -> StoredMatrix:
     return choose_backend().stored((vectors * np.maximum(values, 0.0)) @ vectors.T)
 
 
-def log_likelihood(f: Array, signs: Array, s: Array) -> float:
-    """Return the logarithm of the probability of the signs."""
-    return float(s @ log_expit(signs * f))
-
-
 def _mode_objective(a: Array, f: Array, signs: Array, s: Array) -> float:
-    return log_likelihood(f, signs, s) - 0.5 * float(a @ f)
+    return float(s @ log_expit(signs * f)) - 0.5 * float(a @ f)
 
 
 def likelihood(f: Array, signs: Array, s: Array) -> tuple[Array, Array]:
@@ -174,11 +257,10 @@ def likelihood(f: Array, signs: Array, s: Array) -> tuple[Array, Array]:
     return np.asarray(s * signs * expit(-signs * f)), np.asarray(np.sqrt(s * p * expit(-f)))
 
 
-# --- feature mode --------------------------------------------------------------------------------
+# --- mode by features ----------------------------------------------------------------------------
 #
-# The mode of a latent function f = F w with w ~ N(0, I), by Newton's method on the weights.
+# Newton's method on the weights w of f = F w, w ~ N(0, I).
 
-_FEATURE_MODE_EPS = float(np.finfo(np.float64).eps)
 # n D^2 of a matrix of second derivatives, of which Newton's steps take eight or so: beyond, the
 # solvers of logistic regression, which avoid it, find the mode, and one is made there.
 _MANY = 1e9
@@ -250,104 +332,17 @@ def _factor(F: Any, root: Array) -> Factor | None:
 def _feature_mode_step(
     w: Array, f: Array, F: Any, way: Array, signs: Array, s: Array, value: float
 ) -> tuple[Array, Array, float] | None:
-    """Go the whole Newton step, or half of it, ...; None where nothing is gained but rounding."""
-    ahead, share = np.asarray(F @ way), 1.0
-    for _ in range(HALVINGS):
-        new_w, new_f = w + share * way, f + share * ahead
-        found = _feature_mode_objective(new_w, new_f, signs, s)
-        if found >= value - 4 * _FEATURE_MODE_EPS * abs(value):
-            return None if np.array_equal(new_w, w) else (new_w, new_f, found)
-        share /= 2
-    return None
+    ahead = (way, np.asarray(F @ way))
+    return _halved(w, f, ahead, value, lambda w, f: _feature_mode_objective(w, f, signs, s))
 
 
 def _feature_mode_objective(w: Array, f: Array, signs: Array, s: Array) -> float:
-    return log_likelihood(f, signs, s) - 0.5 * float(w @ w)
+    return float(s @ log_expit(signs * f)) - 0.5 * float(w @ w)
 
 
-# --- laplace -------------------------------------------------------------------------------------
+# --- evidence ------------------------------------------------------------------------------------
 #
-# Laplace's approximation: Newton's method to the mode, the curvature there, and the evidence.
-
-_COLUMNS_AT_ONCE = 512  # of a triangular solve, between two chances to hear Ctrl-C
-_REMEDY = "Use approximation=Nystrom(1000), LogisticRegression, or fewer rows."
-
-
-@dataclass(frozen=True)
-class LaplaceMode(Solver):
-    """Newton steps with halving, each a Cholesky factor of I + W^1/2 K W^1/2.
-
-    For K = F F' of fewer features than rows it is the smaller I + F'W F, of as many rows and
-    columns as there are features.
-
-    Parameters
-    ----------
-    tol : float
-        What may be left of the gradient, over what pulls on the function.
-    max_iter : int
-        Largest number of Newton steps of each column.
-    """
-
-    answers = ProcessClassification
-
-    tol: float = 1e-8
-    max_iter: int = 100
-
-    def run(self, problem: ProcessClassification, watch: Watch, start: Any = None) -> Solution:
-        """Find the mode of each column."""
-        c, primal = problem.signs.shape[1], problem.gram.factor is not None
-        order = problem.gram.factor.shape[1] if primal else problem.signs.shape[0]
-        require_memory(
-            8 * order * order * (c + 3),
-            f"Laplace's approximation on {len(problem.signs)} rows of {c} question(s)",
-            "Use fewer features or rows." if primal else _REMEDY,
-            held=problem.gram.nbytes,
-        )
-        mode_of = self._by_features(problem) if primal else self._by_matrix(problem)
-        factors = np.empty((c, order, order))
-        modes: list[Mode] = []
-        for t in range(c):
-            mode = mode_of(t)
-            factors[t] = np.nan if mode.factor is None else mode.factor.lower()
-            modes.append(replace(mode, factor=None))
-            if watch.tick(sum(m.steps for m in modes), mode.left) and t + 1 < c:
-                deadline.check()
-        weights = [mode.weights for mode in modes if mode.weights is not None]
-        value = LaplacePosterior(
-            np.column_stack([mode.coef for mode in modes]),
-            np.column_stack([mode.root for mode in modes]),
-            factors,
-            float(sum(mode.log_likelihood for mode in modes)),
-            weights=np.column_stack(weights) if weights else None,
-        )
-        indefinite = any(mode.indefinite for mode in modes)
-        status = Status.NOT_CONVEX if indefinite else self._status(modes)
-        return report(self, value, status, max(mode.steps for mode in modes), watch)
-
-    def _by_matrix(self, problem: ProcessClassification) -> Callable[[int], Mode]:
-        stored = [choose_backend().stored(written_out(problem.gram))]
-
-        def mode_of(t: int) -> Mode:
-            asked = (problem.signs[:, t], problem.row_weights, self.tol, self.max_iter)
-            mode = newton(stored[0], *asked)
-            if np.isfinite(mode.log_likelihood) or problem.gram.valid:
-                return mode
-            stored[0] = nearest(stored[0])
-            return replace(newton(stored[0], *asked), indefinite=True)  # said by the status
-
-        return mode_of
-
-    def _by_features(self, problem: ProcessClassification) -> Callable[[int], Mode]:
-        return lambda t: feature_mode(problem, t, self.tol, self.max_iter)
-
-    def _status(self, modes: list[Mode]) -> Status:
-        if max(mode.left for mode in modes) <= self.tol:
-            return Status.SOLVED
-        limited = any(mode.steps >= self.max_iter for mode in modes)
-        return Status.ITERATION_LIMIT if limited else Status.INACCURATE
-
-
-# --- the evidence and its gradient ---------------------------------------------------------------
+# The approximate log marginal likelihood, and its gradient by the hyperparameters.
 
 
 @dataclass(frozen=True)
@@ -430,7 +425,7 @@ def _slope(K: Array, mode: Mode, factor: Factor, s: Array) -> Array:
     return np.asarray(0.5 * R)
 
 
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(ProcessClassification)(lambda problem: LaplaceMode())
 choose.register(LaplaceEvidence)(lambda problem: LaplaceAscent())

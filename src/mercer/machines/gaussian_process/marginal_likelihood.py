@@ -1,4 +1,4 @@
-"""Log marginal likelihood and its gradient, exact or by inducing points; posterior."""
+"""Gaussian process regression: posterior, log marginal likelihood and its gradient."""
 
 from __future__ import annotations
 
@@ -27,7 +27,6 @@ from mercer.kernels.derivatives import (
 )
 from mercer.machines.gaussian_process.problem import (
     Evidence,
-    Inverted,
     KernelParameters,
     LogParameters,
     ProcessPosterior,
@@ -44,201 +43,115 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.bounded_descent import bounded_descent
 from mercer.solvers.dispatch import choose
 
-# --- ridge slopes --------------------------------------------------------------------------------
+# --- posterior -----------------------------------------------------------------------------------
 #
-# The measure of a ridge fit and its slopes in the scales: n^3 once, n^2 for each feature.
+# The posterior by one Cholesky factor.
 
-_PANEL = 1024  # rows of one product between two chances to hear Ctrl-C
-_LARGE = 1e100  # slopes beyond are those of a square root at zero, where the distance is zero
-
-
-def finite_slopes(bent: Expression, X: Points, Y: Points | None = None) -> Array:
-    """Evaluate dk/dD, or D dk/dD; zero where D is: slopes of square roots are not finite there."""
-    values = choose_backend().pairs(bent, X, Y, np.float64).dense()
-    values = np.where(np.abs(values) < _LARGE, values, 0.0)
-    if Y is None:
-        np.fill_diagonal(values, 0.0)
-    return values
+_EPS = float(np.finfo(np.float64).eps)
+_TINY = float(np.finfo(np.float64).tiny)
 
 
-def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
-    """Invert C = K + penalty S^-1, or return None if it is not positive definite.
+class _Found(NamedTuple):
+    """Mean, factor, and what the likelihood is made of."""
 
-    Parameters
-    ----------
-    problem : Evidence or Relevance
-        The problem, for its row weights, targets and bias.
-    K : (n, n) array
-        The kernel matrix.
-    penalty : float
-        The penalty.
+    mean: Coefficients
+    factor: Array
+    squares: float
+    log_determinant: float
+    status: Status
+
+
+@dataclass(frozen=True)
+class ExactPosterior(Solver):
+    """Factor K + noise S^-1, or, for K = F F', F'SF + noise I; nothing is added to the diagonal.
+
+    The mean is that of kernel ridge regression with the noise as its penalty, by the same steps. A
+    matrix that is singular to working precision gets the mean of least norm, and the factor of the
+    nearest matrix that is not; the status says so.
     """
-    root = np.sqrt(problem.row_weights)
-    A = np.array(K, dtype=np.float64)
-    A *= root[:, None] * root
-    A.flat[:: len(A) + 1] += penalty
-    factor = choose_backend().cholesky_factor(A)
+
+    answers = ProcessRegression
+
+    def run(self, problem: ProcessRegression, watch: Watch, start: Any = None) -> Solution:
+        """Factor and solve."""
+        found = _dual(problem) if problem.gram.factor is None else _primal(problem)
+        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
+        likelihood = log_likelihood(
+            found.squares,
+            found.log_determinant,
+            problem.row_weights,
+            problem.noise,
+            problem.bias,
+            problem.targets.shape[1],
+        )
+        mean = found.mean
+        value = ProcessPosterior(mean.coef, mean.intercept, mean.weights, found.factor, likelihood)
+        return report(self, value, found.status, 1, watch)
+
+
+def _dual(problem: ProcessRegression) -> _Found:
+    system, n = problem.system(), problem.gram.shape[0]
+    require_memory(
+        factor_bytes(n),
+        f"the Cholesky factor of {n} points",
+        "Use a kernel with a small explicit feature map (Linear, low-degree Polynomial), or fewer "
+        "rows.",
+        held=problem.gram.nbytes,
+    )
+    shifted = ShiftedGram(problem.gram, system.shift(0))
+    factor = shifted_factor(shifted)
+    singular = factor is None
     if factor is None:
-        return None
-    log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
-    G = factor.inverse()
-    G *= root[:, None] * root
+        factor = HostFactor(nearest_factor(*choose_backend().eigh(shifted.dense())))
+    right = np.column_stack([problem.targets, np.ones(n)])
+    solved = factor.solve(right)
+    L = factor.lower()
+    coef, intercept = eliminate_bias(solved, problem.bias)
+    squares, status = float(np.sum(problem.targets * coef)), Status.SOLVED
+    if singular:
+        coef, intercept, status = least_norm(system, np.arange(problem.targets.shape[1]))
+        status = Status.SINGULAR if status is Status.SOLVED else status
+    log_determinant = 2.0 * float(np.sum(np.log(L.diagonal())))
+    log_determinant += float(np.sum(np.log(problem.row_weights)))
     if problem.bias:
-        u = G.sum(axis=1)
-        total = float(u.sum())
-        if not total > 0:
-            return None
-        log_determinant += float(np.log(total))
-        G -= np.outer(u / total, u)
-    return Inverted(G, G @ problem.targets, penalty, log_determinant)
+        log_determinant += float(np.log(max(solved[:, -1].sum(), _TINY)))
+    return _Found(Coefficients(coef, intercept), L, squares, log_determinant, status)
 
 
-def by_scales(
-    A: Array, raw: Array, scales: Array, leaf: Statistic, other: Array | None = None
-) -> Array:
-    """Sum A_ij dD_ij over all pairs, for the logarithm of each scale.
-
-    Parameters
-    ----------
-    A : (n, m) array
-        What slopes are multiplied by.
-    raw : (n, d) array
-        Columns that the distance looks at.
-    scales : (d,) array
-        Scales.
-    leaf : Statistic
-        The distance D.
-    other : (m, d) array, optional
-        Columns of the other rows; `raw` by default.
-    """
-    other = raw if other is None else other
-    if isinstance(leaf, AbsDist):
-        pairs = zip(raw.T, other.T, scales, strict=True)
-        return np.array([-_absolute(A, x, y) / scale for x, y, scale in pairs])
-    middle = raw.mean(axis=0)  # distances do not see it, rounding does
-    x, y = (raw - middle) / scales, (other - middle) / scales  # squares of others may overflow
-    squares = A.sum(axis=1) @ x**2 + A.sum(axis=0) @ y**2 - 2.0 * np.sum(x * (A @ y), axis=0)
-    return np.asarray(-2.0 * squares)
+def nearest_factor(values: Array, vectors: Array) -> Array:
+    """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
+    floor = len(values) * _EPS * float(np.abs(values).max(initial=_TINY))
+    half = vectors * np.sqrt(np.maximum(values, floor))
+    R = interruptible(np.linalg.qr, half.T, mode="r")
+    return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
 
 
-def _absolute(A: Array, x: Array, y: Array) -> float:
-    """Sum A_ij |x_i - y_j|."""
-    total = 0.0
-    for first in range(0, len(x), _PANEL):
-        rows = slice(first, first + _PANEL)
-        total += float(np.sum(A[rows] * np.abs(x[rows][:, None] - y)))
-    return total
+def _primal(problem: ProcessRegression) -> _Found:
+    ended = Primal().run(problem.system(), Watch())
+    design = Design.of(problem.gram, problem.row_weights, problem.bias)
+    normal = matrix_gram(design.normal_matrix())
+    shifted = ShiftedGram(normal, problem.noise)
+    factor, status = shifted_factor(shifted), ended.status
+    if factor is None:
+        status = Status.SINGULAR
+        factor = HostFactor(nearest_factor(*choose_backend().eigh(shifted.dense())))
+    L = factor.lower()
+    mean: Coefficients = ended.value
+    s, noise, (n, width) = problem.row_weights, problem.noise, problem.gram.factor.shape
+    weights: Any = mean.weights
+    residual = design.center(problem.targets) - design.push(weights)
+    # y'Gy as a sum of squares
+    squares = float(np.sum(s[:, None] * residual**2) / noise + np.sum(weights**2))
+    log_determinant = 2.0 * float(np.sum(np.log(L.diagonal())))
+    log_determinant += (n - width) * float(np.log(noise))
+    if problem.bias:
+        log_determinant += float(np.log(s.sum()) - np.log(noise))
+    return _Found(mean, L, squares, log_determinant, status)
 
 
-# --- slopes --------------------------------------------------------------------------------------
+# --- marginal likelihood -------------------------------------------------------------------------
 #
-# How a matrix product <M, K> changes with the parameters of the kernel.
-
-
-def contracted(
-    kernel: KernelParameters,
-    logs: Array,
-    M: Array,
-    X: Points,
-    known: dict[Expression, Array] | None = None,
-    Y: Points | None = None,
-) -> Array:
-    """Return <M, dK(X, Y)> for the logarithm of each parameter.
-
-    Parameters
-    ----------
-    kernel : KernelParameters
-        The kernel, and which of its parameters are learnt.
-    logs : (p,) array
-        Where.
-    M : (n, m) array
-        What is multiplied by; symmetric where there is no Y.
-    X : Points
-        Rows.
-    known : dict of Expression to (n, m) array, optional
-        Matrices that were evaluated before.
-    Y : Points, optional
-        Other rows; X by default.
-    """
-    parts = [contraction(slope, M, X, known or {}, Y) for slope in kernel.slopes(logs)]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-@singledispatch
-def contraction(
-    slope: ParameterSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
-) -> Array:
-    """Return <M, dK> for each entry of one parameter."""
-    raise TypeError(f"no contraction for {type(slope).__name__}")
-
-
-@contraction.register
-def _(
-    slope: FormulaSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
-) -> Array:
-    bent = known.get(slope.outer)
-    if bent is None:
-        bent = choose_backend().pairs(slope.outer, X, Y, np.float64).dense()
-        bent = np.where(np.isfinite(bent), bent, 0.0)
-    return np.array([np.vdot(M, bent)])
-
-
-@contraction.register
-def _(
-    slope: DistanceSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
-) -> Array:
-    bent = finite_slopes(slope.outer, X, Y)
-    bent *= M
-    raw = columns_of_distance(slope.leaf, X)
-    other = None if Y is None else columns_of_distance(slope.leaf, Y)
-    stretch: Any = slope.leaf.steps[-1]
-    return by_scales(bent, raw, 1.0 / stretch.factors.array, slope.leaf, other)
-
-
-@contraction.register
-def _(
-    slope: MappedSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
-) -> Array:
-    backend = choose_backend()
-    bent = slope.function(backend.pairs(slope.inner, X, Y, np.float64).dense())
-    bent = bent * backend.pairs(slope.outer, X, Y, np.float64).dense()
-    return np.array([np.vdot(M, np.where(np.isfinite(bent), bent, 0.0))])
-
-
-def diagonal_slopes(kernel: KernelParameters, logs: Array, weights: Array, X: Points) -> Array:
-    """Return sum_i w_i dk(x_i, x_i) for the logarithm of each parameter."""
-    parts = [_on_diagonal(slope, weights, X) for slope in kernel.slopes(logs)]
-    return np.concatenate(parts) if parts else np.zeros(0)
-
-
-@singledispatch
-def _on_diagonal(slope: ParameterSlope, weights: Array, X: Points) -> Array:
-    raise TypeError(f"no slope on the diagonal for {type(slope).__name__}")
-
-
-@_on_diagonal.register
-def _(slope: FormulaSlope, weights: Array, X: Points) -> Array:
-    own = choose_backend().diagonal(slope.outer, X, np.float64)
-    return np.array([weights @ np.where(np.isfinite(own), own, 0.0)])
-
-
-@_on_diagonal.register
-def _(slope: DistanceSlope, weights: Array, X: Points) -> Array:
-    stretch: Any = slope.leaf.steps[-1]
-    return np.zeros(len(stretch.factors.array))  # no row has a distance to itself
-
-
-@_on_diagonal.register
-def _(slope: MappedSlope, weights: Array, X: Points) -> Array:
-    backend = choose_backend()
-    own = slope.function(backend.diagonal(slope.inner, X, np.float64))
-    own = own * backend.diagonal(slope.outer, X, np.float64)
-    return np.array([weights @ np.where(np.isfinite(own), own, 0.0)])
-
-
-# --- evidence ------------------------------------------------------------------------------------
-#
-# The marginal likelihood of a Gaussian process, and its gradient: n^3 once, n^2 a parameter.
+# The log marginal likelihood and its gradient: n^3 once, n^2 for each parameter.
 
 
 @dataclass(frozen=True)
@@ -311,7 +224,7 @@ def evidence(problem: Evidence, logs: Array) -> tuple[float, Array]:
     return value, gradient
 
 
-# --- landmark evidence ---------------------------------------------------------------------------
+# --- inducing points -----------------------------------------------------------------------------
 #
 # A lower bound of the marginal likelihood by landmarks: n m^2 once, n m a parameter.
 #
@@ -524,112 +437,221 @@ class _Bound:
         )
 
 
-# --- posterior -----------------------------------------------------------------------------------
+# --- parameter slopes ----------------------------------------------------------------------------
 #
-# The posterior of a Gaussian process, by one Cholesky factor.
-
-_EPS = float(np.finfo(np.float64).eps)
-_TINY = float(np.finfo(np.float64).tiny)
+# Changes of a matrix product <M, K> with the parameters of the kernel.
 
 
-class _Found(NamedTuple):
-    """Mean, factor, and what the likelihood is made of."""
+def contracted(
+    kernel: KernelParameters,
+    logs: Array,
+    M: Array,
+    X: Points,
+    known: dict[Expression, Array] | None = None,
+    Y: Points | None = None,
+) -> Array:
+    """Return <M, dK(X, Y)> for the logarithm of each parameter.
 
-    mean: Coefficients
-    factor: Array
-    squares: float
-    log_determinant: float
-    status: Status
+    Parameters
+    ----------
+    kernel : KernelParameters
+        The kernel, and which of its parameters are learnt.
+    logs : (p,) array
+        Where.
+    M : (n, m) array
+        What is multiplied by; symmetric where there is no Y.
+    X : Points
+        Rows.
+    known : dict of Expression to (n, m) array, optional
+        Matrices that were evaluated before.
+    Y : Points, optional
+        Other rows; X by default.
+    """
+    parts = [contraction(slope, M, X, known or {}, Y) for slope in kernel.slopes(logs)]
+    return np.concatenate(parts) if parts else np.zeros(0)
 
 
-@dataclass(frozen=True)
-class ExactPosterior(Solver):
-    """Factor K + noise S^-1, or, for K = F F', F'SF + noise I; nothing is added to the diagonal.
+@singledispatch
+def contraction(
+    slope: ParameterSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
+) -> Array:
+    """Return <M, dK> for each entry of one parameter."""
+    raise TypeError(f"no contraction for {type(slope).__name__}")
 
-    The mean is that of kernel ridge regression with the noise as its penalty, by the same steps. A
-    matrix that is singular to working precision gets the mean of least norm, and the factor of the
-    nearest matrix that is not; the status says so.
+
+@contraction.register
+def _(
+    slope: FormulaSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
+) -> Array:
+    bent = known.get(slope.outer)
+    if bent is None:
+        bent = choose_backend().pairs(slope.outer, X, Y, np.float64).dense()
+        bent = np.where(np.isfinite(bent), bent, 0.0)
+    return np.array([np.vdot(M, bent)])
+
+
+@contraction.register
+def _(
+    slope: DistanceSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
+) -> Array:
+    bent = finite_slopes(slope.outer, X, Y)
+    bent *= M
+    raw = columns_of_distance(slope.leaf, X)
+    other = None if Y is None else columns_of_distance(slope.leaf, Y)
+    stretch: Any = slope.leaf.steps[-1]
+    return by_scales(bent, raw, 1.0 / stretch.factors.array, slope.leaf, other)
+
+
+@contraction.register
+def _(
+    slope: MappedSlope, M: Array, X: Points, known: dict[Expression, Array], Y: Points | None
+) -> Array:
+    backend = choose_backend()
+    bent = slope.function(backend.pairs(slope.inner, X, Y, np.float64).dense())
+    bent = bent * backend.pairs(slope.outer, X, Y, np.float64).dense()
+    return np.array([np.vdot(M, np.where(np.isfinite(bent), bent, 0.0))])
+
+
+def diagonal_slopes(kernel: KernelParameters, logs: Array, weights: Array, X: Points) -> Array:
+    """Return sum_i w_i dk(x_i, x_i) for the logarithm of each parameter."""
+    parts = [_on_diagonal(slope, weights, X) for slope in kernel.slopes(logs)]
+    return np.concatenate(parts) if parts else np.zeros(0)
+
+
+@singledispatch
+def _on_diagonal(slope: ParameterSlope, weights: Array, X: Points) -> Array:
+    raise TypeError(f"no slope on the diagonal for {type(slope).__name__}")
+
+
+@_on_diagonal.register
+def _(slope: FormulaSlope, weights: Array, X: Points) -> Array:
+    own = choose_backend().diagonal(slope.outer, X, np.float64)
+    return np.array([weights @ np.where(np.isfinite(own), own, 0.0)])
+
+
+@_on_diagonal.register
+def _(slope: DistanceSlope, weights: Array, X: Points) -> Array:
+    stretch: Any = slope.leaf.steps[-1]
+    return np.zeros(len(stretch.factors.array))  # no row has a distance to itself
+
+
+@_on_diagonal.register
+def _(slope: MappedSlope, weights: Array, X: Points) -> Array:
+    backend = choose_backend()
+    own = slope.function(backend.diagonal(slope.inner, X, np.float64))
+    own = own * backend.diagonal(slope.outer, X, np.float64)
+    return np.array([weights @ np.where(np.isfinite(own), own, 0.0)])
+
+
+# --- inverse and slopes by scales ----------------------------------------------------------------
+#
+# The inverse of K + noise, and slopes of distances by their scales.
+
+_PANEL = 1024  # rows of one product between two chances to hear Ctrl-C
+_LARGE = 1e100  # slopes beyond are those of a square root at zero, where the distance is zero
+
+
+def finite_slopes(bent: Expression, X: Points, Y: Points | None = None) -> Array:
+    """Evaluate dk/dD, or D dk/dD; zero where D is: slopes of square roots are not finite there."""
+    values = choose_backend().pairs(bent, X, Y, np.float64).dense()
+    values = np.where(np.abs(values) < _LARGE, values, 0.0)
+    if Y is None:
+        np.fill_diagonal(values, 0.0)
+    return values
+
+
+@dataclass(frozen=True, eq=False)
+class Inverted:
+    """C inverted at some scales and penalty.
+
+    Attributes
+    ----------
+    G : (n, n) array
+        The inverse of C, bordered by the bias.
+    coef : (n, t) array
+        a = G y.
+    penalty : float
+        In C.
+    log_determinant : float
+        log |C| + sum log s + log 1'C^-1 1 (the last with a bias).
     """
 
-    answers = ProcessRegression
-
-    def run(self, problem: ProcessRegression, watch: Watch, start: Any = None) -> Solution:
-        """Factor and solve."""
-        found = _dual(problem) if problem.gram.factor is None else _primal(problem)
-        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
-        likelihood = log_likelihood(
-            found.squares,
-            found.log_determinant,
-            problem.row_weights,
-            problem.noise,
-            problem.bias,
-            problem.targets.shape[1],
-        )
-        mean = found.mean
-        value = ProcessPosterior(mean.coef, mean.intercept, mean.weights, found.factor, likelihood)
-        return report(self, value, found.status, 1, watch)
+    G: Array
+    coef: Array
+    penalty: float
+    log_determinant: float
 
 
-def _dual(problem: ProcessRegression) -> _Found:
-    system, n = problem.system(), problem.gram.shape[0]
-    require_memory(
-        factor_bytes(n),
-        f"the Cholesky factor of {n} points",
-        "Use a kernel with a small explicit feature map (Linear, low-degree Polynomial), or fewer "
-        "rows.",
-        held=problem.gram.nbytes,
-    )
-    shifted = ShiftedGram(problem.gram, system.shift(0))
-    factor = shifted_factor(shifted)
-    singular = factor is None
-    factor = HostFactor(_nearest_factor(shifted)) if factor is None else factor
-    right = np.column_stack([problem.targets, np.ones(n)])
-    solved = factor.solve(right)
-    L = factor.lower()
-    coef, intercept = eliminate_bias(solved, problem.bias)
-    squares, status = float(np.sum(problem.targets * coef)), Status.SOLVED
-    if singular:
-        coef, intercept, status = least_norm(system, np.arange(problem.targets.shape[1]))
-        status = Status.SINGULAR if status is Status.SOLVED else status
-    log_determinant = 2.0 * float(np.sum(np.log(L.diagonal())))
-    log_determinant += float(np.sum(np.log(problem.row_weights)))
-    if problem.bias:
-        log_determinant += float(np.log(max(solved[:, -1].sum(), _TINY)))
-    return _Found(Coefficients(coef, intercept), L, squares, log_determinant, status)
+def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
+    """Invert C = K + penalty S^-1, or return None if it is not positive definite.
 
-
-def _nearest_factor(gram: ShiftedGram) -> Array:
-    """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
-    values, vectors = choose_backend().eigh(gram.dense())
-    floor = len(values) * _EPS * float(np.abs(values).max(initial=_TINY))
-    half = vectors * np.sqrt(np.maximum(values, floor))
-    R = interruptible(np.linalg.qr, half.T, mode="r")
-    return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
-
-
-def _primal(problem: ProcessRegression) -> _Found:
-    ended = Primal().run(problem.system(), Watch())
-    design = Design.of(problem.gram, problem.row_weights, problem.bias)
-    normal = matrix_gram(design.normal_matrix())
-    shifted = ShiftedGram(normal, problem.noise)
-    factor, status = shifted_factor(shifted), ended.status
+    Parameters
+    ----------
+    problem : Evidence or Relevance
+        The problem, for its row weights, targets and bias.
+    K : (n, n) array
+        The kernel matrix.
+    penalty : float
+        The penalty.
+    """
+    root = np.sqrt(problem.row_weights)
+    A = np.array(K, dtype=np.float64)
+    A *= root[:, None] * root
+    A.flat[:: len(A) + 1] += penalty
+    factor = choose_backend().cholesky_factor(A)
     if factor is None:
-        status = Status.SINGULAR
-    L = _nearest_factor(shifted) if factor is None else factor.lower()
-    mean: Coefficients = ended.value
-    s, noise, (n, width) = problem.row_weights, problem.noise, problem.gram.factor.shape
-    weights: Any = mean.weights
-    residual = design.center(problem.targets) - design.push(weights)
-    # y'Gy as a sum of squares
-    squares = float(np.sum(s[:, None] * residual**2) / noise + np.sum(weights**2))
-    log_determinant = 2.0 * float(np.sum(np.log(L.diagonal())))
-    log_determinant += (n - width) * float(np.log(noise))
+        return None
+    log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
+    G = factor.inverse()
+    G *= root[:, None] * root
     if problem.bias:
-        log_determinant += float(np.log(s.sum()) - np.log(noise))
-    return _Found(mean, L, squares, log_determinant, status)
+        u = G.sum(axis=1)
+        total = float(u.sum())
+        if not total > 0:
+            return None
+        log_determinant += float(np.log(total))
+        G -= np.outer(u / total, u)
+    return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 
-# --- choice -------------------------------------------------------------------------------------
+def by_scales(
+    A: Array, raw: Array, scales: Array, leaf: Statistic, other: Array | None = None
+) -> Array:
+    """Sum A_ij dD_ij over all pairs, for the logarithm of each scale.
+
+    Parameters
+    ----------
+    A : (n, m) array
+        What slopes are multiplied by.
+    raw : (n, d) array
+        Columns that the distance looks at.
+    scales : (d,) array
+        Scales.
+    leaf : Statistic
+        The distance D.
+    other : (m, d) array, optional
+        Columns of the other rows; `raw` by default.
+    """
+    other = raw if other is None else other
+    if isinstance(leaf, AbsDist):
+        pairs = zip(raw.T, other.T, scales, strict=True)
+        return np.array([-_absolute(A, x, y) / scale for x, y, scale in pairs])
+    middle = raw.mean(axis=0)  # distances do not see it, rounding does
+    x, y = (raw - middle) / scales, (other - middle) / scales  # squares of others may overflow
+    squares = A.sum(axis=1) @ x**2 + A.sum(axis=0) @ y**2 - 2.0 * np.sum(x * (A @ y), axis=0)
+    return np.asarray(-2.0 * squares)
+
+
+def _absolute(A: Array, x: Array, y: Array) -> float:
+    """Sum A_ij |x_i - y_j|."""
+    total = 0.0
+    for first in range(0, len(x), _PANEL):
+        rows = slice(first, first + _PANEL)
+        total += float(np.sum(A[rows] * np.abs(x[rows][:, None] - y)))
+    return total
+
+
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(ProcessRegression)(lambda problem: ExactPosterior())
 choose.register(Evidence)(lambda problem: EvidenceAscent())

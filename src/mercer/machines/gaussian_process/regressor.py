@@ -1,4 +1,4 @@
-"""Gaussian process regression: the posterior of a function given noisy values of it."""
+"""Estimator `GaussianProcess`: regression by the posterior of a function given noisy values."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
+from mercer.backends.lapack import interruptible
 from mercer.gram import Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.approximate import landmarks_for, warn_of_similarity
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
-from mercer.machines.base.inputs import new_rows, refuse_overflown
+from mercer.machines.base.inputs import new_rows, read_array, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
 from mercer.machines.base.parameters import (
     check_count,
@@ -34,8 +35,6 @@ from mercer.machines.base.targets import check_weights
 from mercer.machines.gaussian_process.covariance import (
     PosteriorSpread,
     covariance_left_out,
-    drawn,
-    prior_matrix,
     spread_of,
     variance_left_out,
 )
@@ -49,33 +48,13 @@ from mercer.machines.gaussian_process.hyperparameters import (
 )
 from mercer.machines.gaussian_process.marginal_likelihood import EvidenceAscent, evidence
 from mercer.machines.gaussian_process.problem import Evidence, ProcessPosterior, ProcessRegression
-from mercer.rows.points import take
+from mercer.rows.points import as_points, is_sequence_data, take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
 from mercer.solvers.dispatch import solve
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 _REMEDY = "a kernel with a small explicit feature map; or fewer rows"
-
-
-@dataclass(frozen=True, eq=False)
-class LeaveOneOutDensities:
-    """What a process predicts of each row from all others.
-
-    Attributes
-    ----------
-    mean : array of shape (n_samples,) or (n_samples, n_targets)
-        Predicted targets; of rows of weight zero, NaN.
-    variance : array of shape (n_samples,)
-        Variances of the targets around them, noise included.
-    log_density : array of the shape of mean
-        Logarithms of the densities of the targets that were seen; their sum is the
-        pseudo-likelihood.
-    """
-
-    mean: Array
-    variance: Array
-    log_density: Array
 
 
 class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
@@ -459,6 +438,26 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         check_limits(self)
 
 
+@dataclass(frozen=True, eq=False)
+class LeaveOneOutDensities:
+    """What a process predicts of each row from all others.
+
+    Attributes
+    ----------
+    mean : array of shape (n_samples,) or (n_samples, n_targets)
+        Predicted targets; of rows of weight zero, NaN.
+    variance : array of shape (n_samples,)
+        Variances of the targets around them, noise included.
+    log_density : array of the shape of mean
+        Logarithms of the densities of the targets that were seen; their sum is the
+        pseudo-likelihood.
+    """
+
+    mean: Array
+    variance: Array
+    log_density: Array
+
+
 def _given_prior(prior_cov: Any, n: int, dimensions: int) -> Array | None:
     """Check the prior covariance of new rows; its diagonal where that is enough."""
     if prior_cov is None:
@@ -479,3 +478,38 @@ def _among(values: Array, rows: Array, shape: tuple[int, ...]) -> Array:
     full = np.full(shape, np.nan)
     full[rows] = values.reshape(len(rows), *shape[1:])
     return full
+
+
+def drawn(covariance: Array, count: int, source: np.random.RandomState) -> Array:
+    """Draw normal vectors of mean zero.
+
+    Parameters
+    ----------
+    covariance : (n, n) array
+        Positive semidefinite; eigenvalues that rounding made negative are taken for zero.
+    count : int
+        How many.
+    source : RandomState
+        Where random numbers come from.
+
+    Returns
+    -------
+    (n, count) array
+    """
+    values, vectors = interruptible(np.linalg.eigh, covariance)
+    half = vectors * np.sqrt(np.maximum(values, 0.0))
+    return np.asarray(half @ source.standard_normal((len(values), count)))
+
+
+def prior_matrix(machine: Any, X: Any) -> Array:
+    """Return k(x, x') of rows: with the kernel of the fit, or of the parameter before one."""
+    name = type(machine).__name__
+    if not is_sequence_data(X):
+        X = as_points(read_array(name, X, "X", accept_sparse="csr"))
+    kernel = getattr(machine, "kernel_", None)
+    kernel = kernel_of(machine.kernel, X) if kernel is None else kernel
+    if isinstance(kernel, Precomputed):
+        raise ValueError(
+            f"{name}: a precomputed kernel has no prior at new rows; pass a kernel of rows"
+        )
+    return np.asarray(kernel(X), dtype=np.float64)

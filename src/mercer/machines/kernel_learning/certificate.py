@@ -1,4 +1,4 @@
-"""Certificates of kernel alignment, weights of kernels, and scales of features."""
+"""Certificates of weights by a loss, weights by alignment, and scales of features."""
 
 from __future__ import annotations
 
@@ -33,73 +33,9 @@ from mercer.machines.svm.certificate import measure
 from mercer.solvers.base import Watch
 from mercer.solvers.certificate import Certificate, certify
 
-# --- kernel alignment ----------------------------------------------------------------------------
+# --- weights by a loss ---------------------------------------------------------------------------
 #
-# Is no nonnegative sum of these kernels aligned better? Optimality conditions, in float64.
-#
-# With d scaled to s = (a'd / d'Md) d, the slope a - M s must be zero where d > 0 and not positive
-# elsewhere. In cosines: with K the sum, k its alignment with the target and c_m that of kernel m
-# with K, the alignment of kernel m with the target is at most k c_m.
-
-_KERNEL_ALIGNMENT_TOL = 1e-6
-_FEASIBLE = 1e-9
-
-
-@dataclass(frozen=True)
-class KernelAlignmentQuantities:
-    """Measures of weights of kernels.
-
-    Attributes
-    ----------
-    alignment : float
-        Of the weighted sum with the target.
-    best_single : float
-        The largest among the kernels on their own.
-    violation : float
-        Largest violation of the optimality conditions, in cosines.
-    infeasibility : float
-        Distance of the weights from the simplex.
-    kernels, used : int
-        How many kernels there are, and how many of them have a weight above zero.
-    """
-
-    alignment: float
-    best_single: float
-    violation: float
-    infeasibility: float
-    kernels: int
-    used: int
-
-
-@certify.register
-def _(problem: KernelAlignment, value: KernelWeights, tol: float | None = None) -> Certificate:
-    tol = _KERNEL_ALIGNMENT_TOL if tol is None else tol
-    d, moments = np.asarray(value.weights, dtype=np.float64), problem.measured_anew()
-    if len(d) != len(problem.grams):
-        raise ValueError(f"{len(problem.grams)} kernels, but {len(d)} weights")
-    reached = moments.alignment(d)
-    tiny = float(np.finfo(float).tiny)
-    lengths = np.sqrt(np.maximum(moments.kernels.diagonal(), tiny))
-    length = np.sqrt(max(float(d @ moments.kernels @ d), tiny))
-    alone = moments.target / lengths / np.sqrt(max(moments.size, tiny))
-    slope = alone - reached * (moments.kernels @ d) / lengths / length
-    used = d > 0
-    violation = max(float(slope.max()), float(np.abs(slope[used]).max(initial=0.0)))
-    outside = max(abs(float(d.sum()) - 1.0), float(-d.min()))
-    quantities = KernelAlignmentQuantities(
-        reached, float(alone.max()), violation, outside, len(d), int(np.count_nonzero(used))
-    )
-    ok = violation <= tol and outside <= _FEASIBLE
-    statement = (
-        f"the alignment is {reached:.4f} (best single kernel: {quantities.best_single:.4f}); no "
-        f"weight violates the optimality conditions by more than {violation:.1e}"
-    )
-    return Certificate(bool(ok), quantities, tol, statement)
-
-
-# --- kernel combination --------------------------------------------------------------------------
-#
-# Are these the best weights of kernels? The duality gap of multiple kernel learning.
+# The duality gap of multiple kernel learning.
 #
 # With S_m = f_m b'K_m b, recomputed in float64 and summed over the programmes, the optimum lies
 # between p'b - epsilon'|b| - max_m S_m/2 and the primal objective at the weights d. The
@@ -222,9 +158,73 @@ def _measured(
     )
 
 
-# --- relevance -----------------------------------------------------------------------------------
+# --- weights by alignment ------------------------------------------------------------------------
 #
-# Do the scales stand where no small change helps? Slopes, and the value computed another way.
+# Optimality conditions of the best aligned nonnegative sum, in float64.
+#
+# With d scaled to s = (a'd / d'Md) d, the slope a - M s must be zero where d > 0 and not positive
+# elsewhere. In cosines: with K the sum, k its alignment with the target and c_m that of kernel m
+# with K, the alignment of kernel m with the target is at most k c_m.
+
+_KERNEL_ALIGNMENT_TOL = 1e-6
+_FEASIBLE = 1e-9
+
+
+@dataclass(frozen=True)
+class KernelAlignmentQuantities:
+    """Measures of weights of kernels.
+
+    Attributes
+    ----------
+    alignment : float
+        Of the weighted sum with the target.
+    best_single : float
+        The largest among the kernels on their own.
+    violation : float
+        Largest violation of the optimality conditions, in cosines.
+    infeasibility : float
+        Distance of the weights from the simplex.
+    kernels, used : int
+        How many kernels there are, and how many of them have a weight above zero.
+    """
+
+    alignment: float
+    best_single: float
+    violation: float
+    infeasibility: float
+    kernels: int
+    used: int
+
+
+@certify.register
+def _(problem: KernelAlignment, value: KernelWeights, tol: float | None = None) -> Certificate:
+    tol = _KERNEL_ALIGNMENT_TOL if tol is None else tol
+    d, moments = np.asarray(value.weights, dtype=np.float64), problem.measured_anew()
+    if len(d) != len(problem.grams):
+        raise ValueError(f"{len(problem.grams)} kernels, but {len(d)} weights")
+    reached = moments.alignment(d)
+    tiny = float(np.finfo(float).tiny)
+    lengths = np.sqrt(np.maximum(moments.kernels.diagonal(), tiny))
+    length = np.sqrt(max(float(d @ moments.kernels @ d), tiny))
+    alone = moments.target / lengths / np.sqrt(max(moments.size, tiny))
+    slope = alone - reached * (moments.kernels @ d) / lengths / length
+    used = d > 0
+    violation = max(float(slope.max()), float(np.abs(slope[used]).max(initial=0.0)))
+    outside = max(abs(float(d.sum()) - 1.0), float(-d.min()))
+    quantities = KernelAlignmentQuantities(
+        reached, float(alone.max()), violation, outside, len(d), int(np.count_nonzero(used))
+    )
+    ok = violation <= tol and outside <= _FEASIBLE
+    statement = (
+        f"the alignment is {reached:.4f} (best single kernel: {quantities.best_single:.4f}); no "
+        f"weight violates the optimality conditions by more than {violation:.1e}"
+    )
+    return Certificate(bool(ok), quantities, tol, statement)
+
+
+# --- scales of features --------------------------------------------------------------------------
+#
+# Slopes, and the objective computed another way.
 
 _RELEVANCE_TOL = 1e-3
 _AGREE = 1e-6

@@ -1,4 +1,4 @@
-"""Functions `alignment` and `combine`, and the estimator `MultipleKernel`."""
+"""Functions `combine` and `alignment`, and the estimator `MultipleKernel`."""
 
 from __future__ import annotations
 
@@ -51,165 +51,9 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
 
-# --- alignment -----------------------------------------------------------------------------------
+# --- combine -------------------------------------------------------------------------------------
 #
-# Kernel-target alignment: does similarity mean equal answers? One number, without a fit.
-
-
-def alignment(
-    kernel: Any,
-    X: Any,
-    y: Any,
-    *,
-    centered: bool = True,
-    target: str = "auto",
-    sample_weight: npt.ArrayLike | None = None,
-) -> float:
-    """Measure how well a kernel agrees with labels or targets: the cosine of two matrices.
-
-    <K, Y Y'> / sqrt(<K, K> <Y Y', Y Y'>), where Y Y' is the kernel that knows the answer: y y' for
-    numbers, 1 for rows of one class and -1/(k - 1) for rows of two among k. Both matrices are
-    centred first, as if their features had mean zero.
-
-    Parameters
-    ----------
-    kernel : Kernel, str or callable
-        What similarity is; `Precomputed()` for a matrix in place of X.
-    X : array-like or sparse matrix of shape (n_samples, n_features)
-        Rows; strings for string kernels.
-    y : array-like of shape (n_samples,) or (n_samples, n_targets)
-        Labels, or numbers.
-    centered : bool
-        Whether to centre. Without it a kernel of large mean is aligned with unequal classes.
-    target : {"auto", "labels", "numbers"}
-        What y holds. "auto" takes text, truth values and whole numbers for labels, as scikit-learn
-        does: say "numbers" for counts.
-    sample_weight : array-like of shape (n_samples,), optional
-        How often each row counts.
-
-    Returns
-    -------
-    float
-        Between -1 and 1, not negative for a valid kernel; 1 if the kernel is the ideal one, 0 if it
-        tells nothing (a constant kernel).
-
-    Notes
-    -----
-    Where the matrix does not fit the memory budget, its rows are evaluated block by block.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import Gaussian, Linear
-    >>> X = np.random.default_rng(0).normal(size=(100, 2))
-    >>> y = (X**2).sum(axis=1) > 1.4
-    >>> round(alignment(Gaussian(0.7), X, y), 2), round(alignment(Linear(), X, y), 2)
-    (0.32, 0.01)
-    """
-    check_flag("alignment", "centered", centered)
-    given = is_precomputed(kernel)
-    data = labelled("alignment", X, y, sample_weight, target, given)
-    rows = np.flatnonzero(data.weights > 0)
-    chosen = (
-        Precomputed() if given else resolve(kernel, take(data.points, rows), data.weights[rows])
-    )
-    gram = make_gram(chosen, data.points, Need.PRODUCTS, rows=rows, names=data.names)
-    problem = KernelAlignment(
-        (gram,), np.ones(1), data.ideal()[rows], data.weights[rows], bool(centered)
-    )
-    if not problem.aim.any():
-        raise ValueError("alignment: y is constant, so that no kernel agrees with it; pass targets")
-    return problem.moments.alignment(np.ones(1))
-
-
-# --- combined ------------------------------------------------------------------------------------
-#
-# A learnt sum of kernels.
-
-_SHOWN = 12
-
-
-@dataclass(frozen=True, eq=False)
-class Combined:
-    """What `combine` found.
-
-    Attributes
-    ----------
-    kernels : tuple of Kernel
-        What could be part of the sum.
-    method : str
-        What the weights are best for.
-    weights : (m,) array
-        Nonnegative, of sum 1: shares of the kernels on one scale.
-    factors : (m,) array
-        What each kernel, as it was given, is multiplied by: weights over variances.
-    solution : Solution
-        How the search ended.
-    certificate : Certificate
-        Optimality of the weights, recomputed from the data in float64.
-    """
-
-    kernels: tuple[Kernel, ...]
-    method: str
-    weights: Array
-    factors: Array
-    solution: Solution
-    certificate: Certificate
-
-    @property
-    def used(self) -> Array:
-        """Numbers of the kernels with a weight above zero, largest first."""
-        order = np.argsort(-self.weights, kind="stable")
-        return order[self.weights[order] > 0]
-
-    @property
-    def kernel(self) -> Kernel:
-        """The weighted sum, a kernel as any other; kernels of weight zero are left out.
-
-        For given matrices `Precomputed()`: `matrix` adds them up.
-        """
-        if isinstance(self.kernels[0], Precomputed):
-            return Precomputed()
-        parts = [Product((self.kernels[k],), float(self.factors[k])) for k in sorted(self.used)]
-        return parts[0] if len(parts) == 1 else Sum(tuple(parts))
-
-    def matrix(self, matrices: Sequence[npt.ArrayLike]) -> Array:
-        """Add up given matrices: of training rows, or of new rows against them.
-
-        Parameters
-        ----------
-        matrices : sequence of arrays
-            One for each kernel, all of one shape.
-
-        Returns
-        -------
-        array
-            Their weighted sum.
-        """
-        if len(matrices) != len(self.weights):
-            raise ValueError(
-                f"matrix: {len(matrices)} matrices for {len(self.weights)} kernels; pass one each"
-            )
-        parts = (f * np.asarray(K) for f, K in zip(self.factors, matrices, strict=True) if f > 0)
-        return np.asarray(sum(parts))
-
-    def __str__(self) -> str:
-        used = self.used
-        lines = [f"{len(used)} of {len(self.weights)} kernels, best for {self.method}"]
-        for k in used[:_SHOWN]:
-            name = repr(self.kernels[k])
-            shown = f"matrix {k}" if isinstance(self.kernels[k], Precomputed) else name
-            lines.append(f"  {self.weights[k]:7.4f}  {shown}")
-        if len(used) > _SHOWN:
-            rest = float(self.weights[used[_SHOWN:]].sum())
-            lines.append(f"  {rest:7.4f}  {len(used) - _SHOWN} others")
-        lines.append(str(self.certificate).splitlines()[0])
-        return "\n".join(lines)
-
-
-# --- combination ---------------------------------------------------------------------------------
-#
-# Which kernels, and how much of each? Weights of a sum, by alignment or by a machine's loss.
+# Weights of a sum of kernels, by alignment or by the loss of an estimator.
 
 _METHODS = ("alignment", "margin", "ridge")
 
@@ -383,9 +227,90 @@ def _result(asked: _CombineOptions, method: str, problem: Any, solution: Solutio
     return Combined(asked.kernels.kernels, method, weights, factors, solution, certificate)
 
 
-# --- multiple kernel -----------------------------------------------------------------------------
-#
-# A machine that learns its kernel, a weighted sum of given ones, each time it is fitted.
+# --- result --------------------------------------------------------------------------------------
+
+_SHOWN = 12
+
+
+@dataclass(frozen=True, eq=False)
+class Combined:
+    """What `combine` found.
+
+    Attributes
+    ----------
+    kernels : tuple of Kernel
+        What could be part of the sum.
+    method : str
+        What the weights are best for.
+    weights : (m,) array
+        Nonnegative, of sum 1: shares of the kernels on one scale.
+    factors : (m,) array
+        What each kernel, as it was given, is multiplied by: weights over variances.
+    solution : Solution
+        How the search ended.
+    certificate : Certificate
+        Optimality of the weights, recomputed from the data in float64.
+    """
+
+    kernels: tuple[Kernel, ...]
+    method: str
+    weights: Array
+    factors: Array
+    solution: Solution
+    certificate: Certificate
+
+    @property
+    def used(self) -> Array:
+        """Numbers of the kernels with a weight above zero, largest first."""
+        order = np.argsort(-self.weights, kind="stable")
+        return order[self.weights[order] > 0]
+
+    @property
+    def kernel(self) -> Kernel:
+        """The weighted sum, a kernel as any other; kernels of weight zero are left out.
+
+        For given matrices `Precomputed()`: `matrix` adds them up.
+        """
+        if isinstance(self.kernels[0], Precomputed):
+            return Precomputed()
+        parts = [Product((self.kernels[k],), float(self.factors[k])) for k in sorted(self.used)]
+        return parts[0] if len(parts) == 1 else Sum(tuple(parts))
+
+    def matrix(self, matrices: Sequence[npt.ArrayLike]) -> Array:
+        """Add up given matrices: of training rows, or of new rows against them.
+
+        Parameters
+        ----------
+        matrices : sequence of arrays
+            One for each kernel, all of one shape.
+
+        Returns
+        -------
+        array
+            Their weighted sum.
+        """
+        if len(matrices) != len(self.weights):
+            raise ValueError(
+                f"matrix: {len(matrices)} matrices for {len(self.weights)} kernels; pass one each"
+            )
+        parts = (f * np.asarray(K) for f, K in zip(self.factors, matrices, strict=True) if f > 0)
+        return np.asarray(sum(parts))
+
+    def __str__(self) -> str:
+        used = self.used
+        lines = [f"{len(used)} of {len(self.weights)} kernels, best for {self.method}"]
+        for k in used[:_SHOWN]:
+            name = repr(self.kernels[k])
+            shown = f"matrix {k}" if isinstance(self.kernels[k], Precomputed) else name
+            lines.append(f"  {self.weights[k]:7.4f}  {shown}")
+        if len(used) > _SHOWN:
+            rest = float(self.weights[used[_SHOWN:]].sum())
+            lines.append(f"  {rest:7.4f}  {len(used) - _SHOWN} others")
+        lines.append(str(self.certificate).splitlines()[0])
+        return "\n".join(lines)
+
+
+# --- estimator -----------------------------------------------------------------------------------
 
 _METHOD_PARAMETERS: dict[str, tuple[str, ...]] = {  # what a method takes from the machine
     "margin": ("C", "slack", "multiclass", "class_weight"),
@@ -600,3 +525,74 @@ def _own_method(machine: Any) -> str:
     if isinstance(machine, KernelRidge) and is_real(penalty) and penalty > 0:
         return "ridge"
     return "alignment"
+
+
+# --- alignment -----------------------------------------------------------------------------------
+#
+# Kernel-target alignment without a fit.
+
+
+def alignment(
+    kernel: Any,
+    X: Any,
+    y: Any,
+    *,
+    centered: bool = True,
+    target: str = "auto",
+    sample_weight: npt.ArrayLike | None = None,
+) -> float:
+    """Measure how well a kernel agrees with labels or targets: the cosine of two matrices.
+
+    <K, Y Y'> / sqrt(<K, K> <Y Y', Y Y'>), where Y Y' is the kernel that knows the answer: y y' for
+    numbers, 1 for rows of one class and -1/(k - 1) for rows of two among k. Both matrices are
+    centred first, as if their features had mean zero.
+
+    Parameters
+    ----------
+    kernel : Kernel, str or callable
+        What similarity is; `Precomputed()` for a matrix in place of X.
+    X : array-like or sparse matrix of shape (n_samples, n_features)
+        Rows; strings for string kernels.
+    y : array-like of shape (n_samples,) or (n_samples, n_targets)
+        Labels, or numbers.
+    centered : bool
+        Whether to centre. Without it a kernel of large mean is aligned with unequal classes.
+    target : {"auto", "labels", "numbers"}
+        What y holds. "auto" takes text, truth values and whole numbers for labels, as scikit-learn
+        does: say "numbers" for counts.
+    sample_weight : array-like of shape (n_samples,), optional
+        How often each row counts.
+
+    Returns
+    -------
+    float
+        Between -1 and 1, not negative for a valid kernel; 1 if the kernel is the ideal one, 0 if it
+        tells nothing (a constant kernel).
+
+    Notes
+    -----
+    Where the matrix does not fit the memory budget, its rows are evaluated block by block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> X = np.random.default_rng(0).normal(size=(100, 2))
+    >>> y = (X**2).sum(axis=1) > 1.4
+    >>> round(alignment(Gaussian(0.7), X, y), 2), round(alignment(Linear(), X, y), 2)
+    (0.32, 0.01)
+    """
+    check_flag("alignment", "centered", centered)
+    given = is_precomputed(kernel)
+    data = labelled("alignment", X, y, sample_weight, target, given)
+    rows = np.flatnonzero(data.weights > 0)
+    chosen = (
+        Precomputed() if given else resolve(kernel, take(data.points, rows), data.weights[rows])
+    )
+    gram = make_gram(chosen, data.points, Need.PRODUCTS, rows=rows, names=data.names)
+    problem = KernelAlignment(
+        (gram,), np.ones(1), data.ideal()[rows], data.weights[rows], bool(centered)
+    )
+    if not problem.aim.any():
+        raise ValueError("alignment: y is constant, so that no kernel agrees with it; pass targets")
+    return problem.moments.alignment(np.ones(1))

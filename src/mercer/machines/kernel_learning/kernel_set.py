@@ -1,4 +1,4 @@
-"""Several kernels on the same rows, losses that learn weights, and argument checks."""
+"""Sets of kernels on the same samples, losses that weights minimize, and checks of arguments."""
 
 from __future__ import annotations
 
@@ -35,150 +35,9 @@ from mercer.machines.svm.problem import DEAREST, BoxQP, Many
 from mercer.resources import require_memory, within_budget
 from mercer.rows.points import is_sparse, row_count
 
-# --- parameters ----------------------------------------------------------------------------------
-#
-# What functions that learn kernels may be asked, checked: errors name function and parameter.
-
-
-def checked(function: str, name: str, value: Any) -> float:
-    """Require a positive, finite number."""
-    if not is_real(value) or not math.isfinite(value) or not value > 0:
-        raise ValueError(f"{function}: {name}={value!r} must be a positive, finite number")
-    return float(value)
-
-
-def counted(function: str, name: str, value: Any) -> int:
-    """Require a whole number, one or more."""
-    if not is_real(value) or not value >= 1 or value != value // 1:
-        raise ValueError(f"{function}: {name}={value!r} must be a whole number, at least 1")
-    return int(value)
-
-
-def check_limits(function: str, tol: Any, max_iter: Any, callback: Any, time_limit: Any) -> None:
-    """Require what says when a search ends."""
-    checked(function, "tol", tol)
-    counted(function, "max_iter", max_iter)
-    if callback is not None and not callable(callback):
-        raise ValueError(f"{function}: callback={callback!r} must be a function or None")
-    if time_limit is not None:
-        checked(function, "time_limit", time_limit)
-
-
-def check_flag(function: str, name: str, value: Any) -> None:
-    """Require a truth value."""
-    if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"{function}: {name}={value!r} must be True or False")
-
-
-def one_of(function: str, name: str, value: Any, choices: tuple[str, ...]) -> None:
-    """Require one of a few words."""
-    if not isinstance(value, str) or value not in choices:
-        shown = " or ".join(map(repr, choices))
-        raise ValueError(f"{function}: {name}={value!r} must be {shown}")
-
-
-# --- labelled ------------------------------------------------------------------------------------
-#
-# Rows with what is to be learnt from them, checked: where functions that learn kernels start.
-
-_LABELS = ("binary", "multiclass")
-
-
-@dataclass(frozen=True, eq=False)
-class Labelled:
-    """Rows and targets.
-
-    Attributes
-    ----------
-    points : Points
-        Rows, or the matrix of a precomputed kernel.
-    names : list of str or None
-        Names of their columns.
-    targets : (n, t) array or None
-        Numbers; None for labels.
-    codes : (n,) int array or None
-        The number of each row's class; None for numbers.
-    classes : array or None
-        The labels.
-    weights : (n,) array
-        How often each row counts.
-    """
-
-    points: Points
-    names: list[str] | None
-    targets: Array | None
-    codes: Array | None
-    classes: Array | None
-    weights: Array
-
-    def ideal(self) -> Array:
-        """Return Y for which Y Y' is the kernel that knows the answer: (n, t).
-
-        For numbers these themselves. For k classes the corners of a regular simplex, so that Y Y'
-        is 1 for rows of one class and -1/(k - 1) for rows of two: for two classes the product of
-        labels -1 and 1.
-        """
-        if self.targets is not None:
-            return self.targets
-        assert self.codes is not None
-        assert self.classes is not None
-        k = len(self.classes)
-        corners = np.sqrt(k / (k - 1.0)) * (np.eye(k) - 1.0 / k)
-        return np.asarray(corners[self.codes])
-
-
-def labelled(
-    function: str, X: Any, y: Any, sample_weight: Any, target: str, precomputed: bool = False
-) -> Labelled:
-    """Check rows, targets and weights; errors name the function.
-
-    Parameters
-    ----------
-    function : str
-        Who asks.
-    X : array-like
-        Rows.
-    y : array-like
-        Labels or numbers.
-    sample_weight : array-like or None
-        How often each row counts.
-    target : {"auto", "labels", "numbers"}
-        What y holds.
-    precomputed : bool
-        Whether X is a matrix of kernel values.
-    """
-    if not isinstance(target, str) or target not in ("auto", "labels", "numbers"):
-        raise ValueError(f"{function}: target={target!r} must be 'auto', 'labels' or 'numbers'")
-    witness = type(function, (BaseEstimator,), {})()  # checks as machines do, under this name
-    if y is None:
-        raise ValueError(f"{function}: y is missing; a kernel is learnt from labels or targets")
-    labels = target == "labels" or (target == "auto" and _are_labels(y))
-    if not labels:
-        points, y = training_rows(witness, X, y, precomputed, multi_output=True, y_numeric=True)
-        weights = check_weights(witness, sample_weight, len(y))
-        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
-        return Labelled(points, _names(witness), targets, None, None, weights)
-    refuse_mixed_labels(witness, y)
-    points, y = training_rows(witness, X, y, precomputed)
-    refuse_targets(y)
-    weights = check_weights(witness, sample_weight, len(y))
-    classes, codes = classes_of(witness, y, weights)
-    return Labelled(points, _names(witness), None, codes, classes, weights)
-
-
-def _are_labels(y: Any) -> bool:
-    with np.errstate(invalid="ignore"):  # it compares with whole numbers, which may not hold y
-        return type_of_target(y, "y") in _LABELS
-
-
-def _names(witness: Any) -> list[str] | None:
-    names = getattr(witness, "feature_names_in_", None)
-    return None if names is None else list(names)
-
-
 # --- kernel set ----------------------------------------------------------------------------------
 #
-# Several kernels on the same rows: how their matrices are held, and put on one scale.
+# Matrices of several kernels, and a common scale for them.
 
 _CONSTANT = 1e-12  # of the mean of k(x, x): a variance that is rounding
 
@@ -321,9 +180,9 @@ def kernel_set(
     return KernelSet(tuple(found), points, names)
 
 
-# --- kernel loss ---------------------------------------------------------------------------------
+# --- loss ----------------------------------------------------------------------------------------
 #
-# What weights of kernels are learnt for: the loss of a machine, as programmes on a Gram.
+# The dual problem of an estimator, as quadratic programs on a Gram.
 
 _ORDINARY = 1e100  # targets up to here, and down to its inverse, are taken as they are
 
@@ -439,3 +298,144 @@ class _Regression:
             for y in np.ascontiguousarray(self.targets.T)
         ]
         return problems[0] if len(problems) == 1 else Many(tuple(problems))
+
+
+# --- targets -------------------------------------------------------------------------------------
+#
+# Checked samples and targets.
+
+_LABELS = ("binary", "multiclass")
+
+
+@dataclass(frozen=True, eq=False)
+class Labelled:
+    """Rows and targets.
+
+    Attributes
+    ----------
+    points : Points
+        Rows, or the matrix of a precomputed kernel.
+    names : list of str or None
+        Names of their columns.
+    targets : (n, t) array or None
+        Numbers; None for labels.
+    codes : (n,) int array or None
+        The number of each row's class; None for numbers.
+    classes : array or None
+        The labels.
+    weights : (n,) array
+        How often each row counts.
+    """
+
+    points: Points
+    names: list[str] | None
+    targets: Array | None
+    codes: Array | None
+    classes: Array | None
+    weights: Array
+
+    def ideal(self) -> Array:
+        """Return Y for which Y Y' is the kernel that knows the answer: (n, t).
+
+        For numbers these themselves. For k classes the corners of a regular simplex, so that Y Y'
+        is 1 for rows of one class and -1/(k - 1) for rows of two: for two classes the product of
+        labels -1 and 1.
+        """
+        if self.targets is not None:
+            return self.targets
+        assert self.codes is not None
+        assert self.classes is not None
+        k = len(self.classes)
+        corners = np.sqrt(k / (k - 1.0)) * (np.eye(k) - 1.0 / k)
+        return np.asarray(corners[self.codes])
+
+
+def labelled(
+    function: str, X: Any, y: Any, sample_weight: Any, target: str, precomputed: bool = False
+) -> Labelled:
+    """Check rows, targets and weights; errors name the function.
+
+    Parameters
+    ----------
+    function : str
+        Who asks.
+    X : array-like
+        Rows.
+    y : array-like
+        Labels or numbers.
+    sample_weight : array-like or None
+        How often each row counts.
+    target : {"auto", "labels", "numbers"}
+        What y holds.
+    precomputed : bool
+        Whether X is a matrix of kernel values.
+    """
+    if not isinstance(target, str) or target not in ("auto", "labels", "numbers"):
+        raise ValueError(f"{function}: target={target!r} must be 'auto', 'labels' or 'numbers'")
+    witness = type(function, (BaseEstimator,), {})()  # checks as machines do, under this name
+    if y is None:
+        raise ValueError(f"{function}: y is missing; a kernel is learnt from labels or targets")
+    labels = target == "labels" or (target == "auto" and _are_labels(y))
+    if not labels:
+        points, y = training_rows(witness, X, y, precomputed, multi_output=True, y_numeric=True)
+        weights = check_weights(witness, sample_weight, len(y))
+        targets = np.asarray(y, dtype=np.float64).reshape(len(y), -1)
+        return Labelled(points, _names(witness), targets, None, None, weights)
+    refuse_mixed_labels(witness, y)
+    points, y = training_rows(witness, X, y, precomputed)
+    refuse_targets(y)
+    weights = check_weights(witness, sample_weight, len(y))
+    classes, codes = classes_of(witness, y, weights)
+    return Labelled(points, _names(witness), None, codes, classes, weights)
+
+
+def _are_labels(y: Any) -> bool:
+    with np.errstate(invalid="ignore"):  # it compares with whole numbers, which may not hold y
+        return type_of_target(y, "y") in _LABELS
+
+
+def _names(witness: Any) -> list[str] | None:
+    names = getattr(witness, "feature_names_in_", None)
+    return None if names is None else list(names)
+
+
+# --- arguments -----------------------------------------------------------------------------------
+#
+# Checks of function arguments.
+
+
+def checked(function: str, name: str, value: Any) -> float:
+    """Require a positive, finite number."""
+    if not is_real(value) or not math.isfinite(value) or not value > 0:
+        raise ValueError(f"{function}: {name}={value!r} must be a positive, finite number")
+    return float(value)
+
+
+def counted(function: str, name: str, value: Any) -> int:
+    """Require a whole number, one or more."""
+    if not is_real(value) or not value >= 1 or value != value // 1:
+        raise ValueError(f"{function}: {name}={value!r} must be a whole number, at least 1")
+    return int(value)
+
+
+def check_limits(function: str, tol: Any, max_iter: Any, callback: Any, time_limit: Any) -> None:
+    """Require what says when a search ends."""
+    checked(function, "tol", tol)
+    counted(function, "max_iter", max_iter)
+    if callback is not None and not callable(callback):
+        raise ValueError(f"{function}: callback={callback!r} must be a function or None")
+    if time_limit is not None:
+        checked(function, "time_limit", time_limit)
+
+
+def check_flag(function: str, name: str, value: Any) -> None:
+    """Require a truth value."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{function}: {name}={value!r} must be True or False")
+
+
+def one_of(function: str, name: str, value: Any, choices: tuple[str, ...]) -> None:
+    """Require one of a few words."""
+    if not isinstance(value, str) or value not in choices:
+        shown = " or ".join(map(repr, choices))
+        raise ValueError(f"{function}: {name}={value!r} must be {shown}")

@@ -1,4 +1,4 @@
-"""Function `learn_scales`: one scale per feature, and effects of features on a fit."""
+"""Function `learn_scales`: one scale per feature, and the relevance of features."""
 
 from __future__ import annotations
 
@@ -37,174 +37,7 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
 
-# --- scale family --------------------------------------------------------------------------------
-#
-# A kernel as a function of its scales: how it is written, and which distance they stretch.
-
-
-@dataclass(frozen=True, eq=False)
-class ScaleFamily:
-    """Kernels that differ in their scales.
-
-    Attributes
-    ----------
-    template : Kernel
-        One of them.
-    parameter : str
-        The name of the scale in it.
-    names : list of str or None
-        Names of the columns of the rows.
-    start : (d,) array
-        Scales to start from.
-    units : (d,) array
-        What scales are compared with: the spread of each column, times the root of their number (or
-        times that number where distances are sums of absolute differences).
-    spread : (d,) array
-        Standard deviation of each column.
-    """
-
-    template: Kernel
-    parameter: str
-    names: list[str] | None
-    start: Array
-    units: Array
-    spread: Array
-
-    def kernel(self, scales: Array) -> Kernel:
-        """Return the kernel with these scales."""
-        return self.template.with_params(**{self.parameter: FrozenArray(scales)})
-
-    def formula(self, scales: Array) -> tuple[Expression, Statistic]:
-        """Return its formula, and the distance in it that the scales stretch."""
-        expression = bind_columns(self.kernel(scales).expression(), self.names)
-        return expression, _stretched(expression, self.template)
-
-
-def scale_family(
-    kernel: Any, points: Points, names: list[str] | None, weights: Array
-) -> ScaleFamily:
-    """Read a kernel, or one of their classes; refuse those without scales or without a gradient."""
-    given = isinstance(kernel, Kernel)
-    template = kernel if given else _instance(kernel)
-    parameters = template.get_params()
-    scales = [name for name in parameters if name == "scale" or name.endswith("__scale")]
-    if len(scales) != 1:
-        raise ValueError(
-            f"learn_scales: kernel={template!r} has {len(scales)} parameters called scale; use a "
-            "kernel with one, such as Gaussian, Laplacian, Matern or RationalQuadratic"
-        )
-    # how many columns the distance looks at shows once it has a stretch
-    bare = template.with_params(**{scales[0]: FrozenArray([1.0])})
-    leaf = _stretched(bind_columns(bare.expression(), names), template)
-    raw = columns_of_distance(leaf, points)
-    spread = _spread(raw, weights)
-    units = spread * (raw.shape[1] if isinstance(leaf, AbsDist) else np.sqrt(raw.shape[1]))
-    own = np.asarray(parameters[scales[0]], dtype=np.float64)
-    if own.ndim and own.shape != units.shape:
-        raise ValueError(
-            f"learn_scales: kernel={template!r} has {len(own)} scales, but it looks at "
-            f"{len(units)} columns of X; give one scale, or one for each"
-        )
-    start = np.broadcast_to(own, units.shape)
-    family = ScaleFamily(
-        template, scales[0], names, start.copy() if given else units, units, spread
-    )
-    _refuse_without_slope(family)
-    return family
-
-
-def _instance(kernel: Any) -> Kernel:
-    if isinstance(kernel, type) and issubclass(kernel, Kernel):
-        return kernel()
-    raise TypeError(
-        f"learn_scales: kernel={kernel!r} must be a kernel with a scale, such as Gaussian(1.0), or "
-        "the class of one, such as Gaussian"
-    )
-
-
-def _stretched(expression: Expression, kernel: Kernel) -> Statistic:
-    """Find the distance whose last step is a stretch."""
-    found = {
-        leaf
-        for leaf in walk(expression)
-        if isinstance(leaf, SqDist | AbsDist) and leaf.steps and isinstance(leaf.steps[-1], Stretch)
-    }
-    if len(found) != 1:
-        raise ValueError(
-            f"learn_scales: kernel={kernel!r} has no distance with one scale per feature; use "
-            "Gaussian, Laplacian, Matern or RationalQuadratic, alone or in sums and products"
-        )
-    leaf: Statistic = found.pop()
-    return leaf
-
-
-def _refuse_without_slope(family: ScaleFamily) -> None:
-    expression, leaf = family.formula(family.start)
-    try:
-        slope(expression, leaf)
-    except NoSlopeError as error:
-        raise ValueError(
-            f"learn_scales: kernel={family.template!r} has no gradient in its scales: {error}"
-        ) from error
-
-
-def _spread(rows: Array, weights: Array) -> Array:
-    """Return the standard deviation of each column; 1 where all entries are equal."""
-    if not row_count(rows):
-        return np.ones(rows.shape[1])
-    share = weights / weights.sum()
-    deviation = np.sqrt(share @ (rows - share @ rows) ** 2)
-    size = np.abs(rows).max(axis=0)
-    return np.where(deviation > 1e-12 * size, deviation, 1.0)
-
-
-# --- effects -------------------------------------------------------------------------------------
-#
-# How much a ridge fit changes with each feature: the mean squared slope of the function.
-
-
-def effects(problem: Relevance, value: Scaled, spread: Array) -> Array:
-    """Return the share of each feature in the mean squared slope, in units of its spread.
-
-    A long scale alone does not say that a feature is idle: a straight line is learnt with a long
-    one. The slope of f = sum_k a_k k(x_k, .) in a feature, times how much that varies, does.
-
-    Parameters
-    ----------
-    problem : Relevance
-        Rows, targets and the kernel as a function of its scales.
-    value : Scaled
-        Scales and penalty.
-    spread : (d,) array
-        Standard deviation of each column.
-
-    Returns
-    -------
-    (d,) array
-        Of sum 1; zeros where the function is constant.
-    """
-    expression, leaf = problem.family(value.scales)
-    found = inverted(problem, Source(expression, problem.X).pairs().dense(), value.penalty)
-    squares = np.zeros(len(value.scales))
-    if found is None:
-        return squares
-    bent, raw = slopes_by_distance(problem, expression, leaf), columns_of_distance(leaf, problem.X)
-    share = problem.row_weights / problem.row_weights.sum()
-    for a in found.coef.T:
-        pull = bent * a  # what each row does to f near each other row
-        if isinstance(leaf, AbsDist):
-            signs = (np.sign(x[:, None] - x) for x in raw.T)
-            slopes = np.column_stack([np.sum(pull * s, axis=1) for s in signs]) / value.scales
-        else:
-            slopes = 2.0 * (raw * pull.sum(axis=1)[:, None] - pull @ raw) / value.scales**2
-        squares += share @ (slopes * spread) ** 2
-    total = float(squares.sum())
-    return squares / total if total > 0 else squares
-
-
-# --- relevance -----------------------------------------------------------------------------------
-#
-# One scale for each feature, learnt for ridge regression: features that do not matter drop out.
+# --- scales --------------------------------------------------------------------------------------
 
 _MEASURES: dict[str, RidgeMeasure] = {"loo": LeaveOneOut(), "likelihood": Likelihood()}
 _COPIES = 6  # K, its inverse, the slope, and what products need
@@ -342,10 +175,11 @@ def learn_scales(
     check_limits("learn_scales", tol, max_iter, callback, time_limit)
     check_flag("learn_scales", "bias", bias)
     count, rng = counted("learn_scales", "starts", starts), _generator(random_state)
-    between = (
-        _pair("bounds", bounds),
-        _pair("penalty_bounds", penalty_bounds) if penalty is None else (_fixed(penalty),) * 2,
-    )
+    if penalty is None:
+        penalty_bounds = _pair("penalty_bounds", penalty_bounds)
+    else:
+        penalty_bounds = (checked("learn_scales", "penalty", penalty),) * 2
+    between = (_pair("bounds", bounds), penalty_bounds)
     points, targets, weights, names = _read(X, y, sample_weight)
     if bias:  # which takes up any constant; rounding should not see it either
         targets = targets - np.average(targets, axis=0, weights=weights)
@@ -437,5 +271,166 @@ def _generator(seed: Any) -> np.random.Generator:
         ) from None
 
 
-def _fixed(penalty: Any) -> float:
-    return checked("learn_scales", "penalty", penalty)
+# --- relevance -----------------------------------------------------------------------------------
+#
+# The mean squared slope of the function by each feature.
+
+
+def effects(problem: Relevance, value: Scaled, spread: Array) -> Array:
+    """Return the share of each feature in the mean squared slope, in units of its spread.
+
+    A long scale alone does not say that a feature is idle: a straight line is learnt with a long
+    one. The slope of f = sum_k a_k k(x_k, .) in a feature, times how much that varies, does.
+
+    Parameters
+    ----------
+    problem : Relevance
+        Rows, targets and the kernel as a function of its scales.
+    value : Scaled
+        Scales and penalty.
+    spread : (d,) array
+        Standard deviation of each column.
+
+    Returns
+    -------
+    (d,) array
+        Of sum 1; zeros where the function is constant.
+    """
+    expression, leaf = problem.family(value.scales)
+    found = inverted(problem, Source(expression, problem.X).pairs().dense(), value.penalty)
+    squares = np.zeros(len(value.scales))
+    if found is None:
+        return squares
+    bent, raw = slopes_by_distance(problem, expression, leaf), columns_of_distance(leaf, problem.X)
+    share = problem.row_weights / problem.row_weights.sum()
+    for a in found.coef.T:
+        pull = bent * a  # what each row does to f near each other row
+        if isinstance(leaf, AbsDist):
+            signs = (np.sign(x[:, None] - x) for x in raw.T)
+            slopes = np.column_stack([np.sum(pull * s, axis=1) for s in signs]) / value.scales
+        else:
+            slopes = 2.0 * (raw * pull.sum(axis=1)[:, None] - pull @ raw) / value.scales**2
+        squares += share @ (slopes * spread) ** 2
+    total = float(squares.sum())
+    return squares / total if total > 0 else squares
+
+
+# --- family of kernels ---------------------------------------------------------------------------
+#
+# A kernel as a function of its scales, and the distance that they stretch.
+
+
+@dataclass(frozen=True, eq=False)
+class ScaleFamily:
+    """Kernels that differ in their scales.
+
+    Attributes
+    ----------
+    template : Kernel
+        One of them.
+    parameter : str
+        The name of the scale in it.
+    names : list of str or None
+        Names of the columns of the rows.
+    start : (d,) array
+        Scales to start from.
+    units : (d,) array
+        What scales are compared with: the spread of each column, times the root of their number (or
+        times that number where distances are sums of absolute differences).
+    spread : (d,) array
+        Standard deviation of each column.
+    """
+
+    template: Kernel
+    parameter: str
+    names: list[str] | None
+    start: Array
+    units: Array
+    spread: Array
+
+    def kernel(self, scales: Array) -> Kernel:
+        """Return the kernel with these scales."""
+        return self.template.with_params(**{self.parameter: FrozenArray(scales)})
+
+    def formula(self, scales: Array) -> tuple[Expression, Statistic]:
+        """Return its formula, and the distance in it that the scales stretch."""
+        expression = bind_columns(self.kernel(scales).expression(), self.names)
+        return expression, _stretched(expression, self.template)
+
+
+def scale_family(
+    kernel: Any, points: Points, names: list[str] | None, weights: Array
+) -> ScaleFamily:
+    """Read a kernel, or one of their classes; refuse those without scales or without a gradient."""
+    given = isinstance(kernel, Kernel)
+    template = kernel if given else _instance(kernel)
+    parameters = template.get_params()
+    scales = [name for name in parameters if name == "scale" or name.endswith("__scale")]
+    if len(scales) != 1:
+        raise ValueError(
+            f"learn_scales: kernel={template!r} has {len(scales)} parameters called scale; use a "
+            "kernel with one, such as Gaussian, Laplacian, Matern or RationalQuadratic"
+        )
+    # how many columns the distance looks at shows once it has a stretch
+    bare = template.with_params(**{scales[0]: FrozenArray([1.0])})
+    leaf = _stretched(bind_columns(bare.expression(), names), template)
+    raw = columns_of_distance(leaf, points)
+    spread = _spread(raw, weights)
+    units = spread * (raw.shape[1] if isinstance(leaf, AbsDist) else np.sqrt(raw.shape[1]))
+    own = np.asarray(parameters[scales[0]], dtype=np.float64)
+    if own.ndim and own.shape != units.shape:
+        raise ValueError(
+            f"learn_scales: kernel={template!r} has {len(own)} scales, but it looks at "
+            f"{len(units)} columns of X; give one scale, or one for each"
+        )
+    start = np.broadcast_to(own, units.shape)
+    family = ScaleFamily(
+        template, scales[0], names, start.copy() if given else units, units, spread
+    )
+    _refuse_without_slope(family)
+    return family
+
+
+def _instance(kernel: Any) -> Kernel:
+    if isinstance(kernel, type) and issubclass(kernel, Kernel):
+        return kernel()
+    raise TypeError(
+        f"learn_scales: kernel={kernel!r} must be a kernel with a scale, such as Gaussian(1.0), or "
+        "the class of one, such as Gaussian"
+    )
+
+
+def _stretched(expression: Expression, kernel: Kernel) -> Statistic:
+    """Find the distance whose last step is a stretch."""
+    found = {
+        leaf
+        for leaf in walk(expression)
+        if isinstance(leaf, SqDist | AbsDist) and leaf.steps and isinstance(leaf.steps[-1], Stretch)
+    }
+    if len(found) != 1:
+        raise ValueError(
+            f"learn_scales: kernel={kernel!r} has no distance with one scale per feature; use "
+            "Gaussian, Laplacian, Matern or RationalQuadratic, alone or in sums and products"
+        )
+    leaf: Statistic = found.pop()
+    return leaf
+
+
+def _refuse_without_slope(family: ScaleFamily) -> None:
+    expression, leaf = family.formula(family.start)
+    try:
+        slope(expression, leaf)
+    except NoSlopeError as error:
+        raise ValueError(
+            f"learn_scales: kernel={family.template!r} has no gradient in its scales: {error}"
+        ) from error
+
+
+def _spread(rows: Array, weights: Array) -> Array:
+    """Return the standard deviation of each column; 1 where all entries are equal."""
+    if not row_count(rows):
+        return np.ones(rows.shape[1])
+    share = weights / weights.sum()
+    deviation = np.sqrt(share @ (rows - share @ rows) ** 2)
+    size = np.abs(rows).max(axis=0)
+    return np.where(deviation > 1e-12 * size, deviation, 1.0)

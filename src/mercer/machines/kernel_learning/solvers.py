@@ -37,55 +37,206 @@ from mercer.solvers.bounded_descent import bounded_descent
 from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import factor_spd
 
-# --- nonnegative ---------------------------------------------------------------------------------
+# --- weights by a loss ---------------------------------------------------------------------------
 #
-# Weights of the sum of kernels that is aligned best with a target: nonnegative least squares.
+# Multiple kernel learning: Newton steps over the simplex of weights.
 
-_NOTHING = 1e-12  # of the largest part: a weight that is rounding
-_NONNEGATIVE_RANK = 1e-13  # of the largest eigenvalue: below, kernels that are sums of others
+_FINER = 0.1  # of tol: how well programmes are answered, so that their errors do not decide
+_FINEST = 1e-14
+_ENOUGH = 0.1  # of the predicted gain that a step must bring
+_SHRUNK = 0.7  # of the gap, where the gain of a step cannot be seen
+_FAR = 0.1  # relative gap: above, the quadratic model misleads
+_ROUGH = 3.0  # times what was asked: a gap of machines that rounding of float32 leaves
+_STALLED = 1e6  # damping, in units of the slope
+_LEAST_SHARE = 1e-8  # of weights off the border of the simplex
+_QUADRATIC = SMO(tol=1e-10, max_iter=1_000_000)
 
 
 @dataclass(frozen=True)
-class Nonnegative(Solver):
-    """Write d'Md - 2 a'd as |A d - c|^2 by eigenvalues of M, and let an active set solve it."""
+class SimplexNewton(Solver):
+    """Damped Newton steps on the optimal value as a function of the weights.
 
-    answers = KernelAlignment
+    Each step minimises a quadratic model over the simplex, itself a small box programme, and is
+    taken if it brings a share of what the model promised; else the model is made stiffer. Weights
+    that are zero at the optimum become exactly zero. The programmes start from their last answers.
 
-    def _obstacle(self, problem: KernelAlignment) -> str | None:
-        """Take alignments, of at least one kernel that has one."""
+    Parameters
+    ----------
+    tol : float
+        What the duality gap may be, relative to the objective.
+    max_iter : int
+        Largest number of steps.
+    """
+
+    answers = KernelCombination
+
+    tol: float = 1e-4
+    max_iter: int = 200
+
+    def _obstacle(self, problem: KernelCombination) -> str | None:
+        """Take combinations of kernels."""
         if not problem.grams:
             return "there is no kernel to give a weight to"
         return None
 
-    def run(self, problem: KernelAlignment, watch: Watch, start: Any = None) -> Solution:
-        """Measure the inner products, and solve."""
-        if watch.tick(0, np.inf):
-            equal = np.full(len(problem.grams), 1.0 / len(problem.grams))
-            status = watch.stopped or Status.STOPPED
-            return report(self, KernelWeights(equal), status, 0, watch)
-        moments = problem.moments
-        weights = aligned(moments.kernels, moments.target)
-        watch.tick(1, 0.0)
-        return report(self, KernelWeights(weights), Status.SOLVED, 1, watch)
+    def run(self, problem: KernelCombination, watch: Watch, start: Any = None) -> Solution:
+        """Step until the gap is below the tolerance, nothing is gained, or a limit is reached."""
+        count = len(problem.grams)
+        weights = np.full(count, 1.0 / count) if start is None else _on_simplex(start.weights)
+        search = _SimplexRun(problem, watch, max(_FINER * self.tol, _FINEST))
+        point = search.at(weights, None)
+        iteration, status = 0, Status.ITERATION_LIMIT
+        while iteration < self.max_iter:
+            stop = watch.tick(iteration, point.relative_gap)
+            if point.relative_gap <= self.tol or stop or point.status is Status.NOT_CONVEX:
+                status = Status.SOLVED
+                break
+            iteration += 1
+            further = search.step(point) or search.inward(point)
+            if further is None:
+                status = Status.INACCURATE
+                break
+            point = further
+        point = search.best or point
+        if point.relative_gap <= self.tol:
+            status = Status.SOLVED
+        value = WeightedDuals(point.weights, point.duals)
+        status = Status.NOT_CONVEX if point.status is Status.NOT_CONVEX else status
+        if point.relative_gap > self.tol:
+            status = watch.stopped or status
+        return report(self, value, status, iteration, watch)
 
 
-def aligned(M: Array, a: Array) -> Array:
-    """Return the weights, of sum 1; equal ones where no kernel is aligned at all."""
-    size = np.sqrt(np.maximum(M.diagonal(), np.finfo(float).tiny))
-    unit, right = M / size / size[:, None], a / size  # cosines: kernels of any size alike
-    right = right / max(float(np.abs(right).max(initial=0.0)), np.finfo(float).tiny)
-    values, vectors = np.linalg.eigh(unit)
-    kept = values > _NONNEGATIVE_RANK * values[-1]
-    root = np.sqrt(values[kept])
-    d = nnls(root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ right / root)[0] / size
-    d[d * size < _NOTHING * (d * size).max(initial=0.0)] = 0.0
-    total = float(d.sum())
-    return np.asarray(d / total) if total > 0 else np.full(len(a), 1.0 / len(a))
+@dataclass
+class _SimplexRun:
+    """What is remembered from step to step.
+
+    Attributes
+    ----------
+    problem : KernelCombination
+        What is asked.
+    watch : Watch
+        The clock.
+    precision : float
+        How well programmes are answered.
+    damping : float
+        What is added to the curvature, in units of the slope.
+    balancings : int
+        How many steps of the other kind, good from afar, are left.
+    share : float
+        What the last step off the border gave to all kernels together.
+    dtype : numpy dtype
+        Type of the weighted sum of matrices.
+    best : Point or None
+        The answer with the smallest gap so far.
+    """
+
+    problem: KernelCombination
+    watch: Watch
+    precision: float
+    damping: float = 1e-3
+    balancings: int = 8
+    share: float = 0.1
+    dtype: Any = field(init=False)
+    best: Point | None = None
+
+    def __post_init__(self) -> None:
+        self.dtype = stored_dtype(self.problem.grams[0].shape[0])
+
+    def step(self, point: Point) -> Point | None:
+        """Return a better point, or the same answered better; None where neither can be had."""
+        if self._needs_digits(point):
+            self.dtype = np.dtype(np.float64)
+            return self.at(point.weights, point)
+        if self.balancings and point.relative_gap > _FAR:
+            self.balancings -= 1
+            return self.at(_balanced(point), point)
+        self.balancings = 0  # what a Newton step set to zero would stay zero
+        H = point.curvature()
+        while self.damping <= _STALLED:
+            target, gain = _model_minimum(point, H, self.damping)
+            noise = self._noise(point)
+            if gain <= noise:
+                return self._last(target, point)
+            trial = self.at(target, point)
+            if self.watch.stopped:
+                return trial if trial.upper < point.upper else point
+            if trial.upper <= point.upper - _ENOUGH * gain + noise + trial.machine_gap:
+                self.damping = max(self.damping / 10.0, 1e-9)
+                return trial
+            self.damping = 10.0 * max(self.damping, 1e-7)
+        return None
+
+    def inward(self, point: Point) -> Point | None:
+        """Step off the border of the simplex, where no step along it helps; None where it is tried.
+
+        With few kernels left their sum may be singular. Then many b are best, slopes jump, and the
+        b at hand bounds nothing; close by it is the one that other kernels like best.
+        """
+        if point.weights.all() or self.share <= _LEAST_SHARE or self.watch.stopped:
+            return None
+        self.share, self.damping = self.share / 10.0, 1e-3
+        equal = self.share / len(point.weights)
+        return self.at((1.0 - self.share) * point.weights + equal, point)
+
+    def _noise(self, point: Point) -> float:
+        """Return what values are uncertain by."""
+        return max(point.machine_gap, 1e-14 * abs(point.upper))
+
+    def _last(self, target: Array, point: Point) -> Point | None:
+        """Step where the gain is too small to be seen: what is seen is whether the gap shrinks.
+
+        Where it does not, the slopes were those of a rough answer, which is made finer.
+        """
+        finest = self.precision <= _FINEST
+        self.precision = max(self.precision / 100.0, _FINEST)
+        trial = self.at(target, point)
+        if trial.relative_gap < _SHRUNK * point.relative_gap:
+            return trial
+        return None if finest or self.watch.stopped else self.at(point.weights, point)
+
+    def at(self, weights: Array, earlier: Point | None) -> Point:
+        """Answer the programmes at some weights."""
+        found = answered(
+            self.problem, weights, self.precision, self.watch, earlier, dtype=self.dtype
+        )
+        if self.best is None or found.relative_gap < self.best.relative_gap:
+            self.best = found
+        return found
+
+    def _needs_digits(self, point: Point) -> bool:
+        rough = point.machine_gap > _ROUGH * self.precision * abs(point.upper)
+        return rough and point.relative_gap < _FAR and self.dtype == np.float32
 
 
-# --- combination point ---------------------------------------------------------------------------
+def _balanced(point: Point) -> Array:
+    """Return the best weights for the parts of f as they are: proportional to their norms."""
+    return _on_simplex(point.weights * np.sqrt(np.maximum(point.halves, 0.0)))
+
+
+def _model_minimum(point: Point, H: Array, damping: float) -> tuple[Array, float]:
+    """Minimise s'(t - d) + (t - d)'(H + damping)(t - d)/2 over the simplex; give t, and gain."""
+    d, unit = point.weights, float(point.halves.max())
+    if not unit > 0:
+        return d, 0.0
+    bent = H / unit + damping * np.eye(len(d))
+    slope = -point.halves / unit
+    nothing = np.zeros(len(d))
+    model = BoxQP(PrecomputedGram(bent), bent @ d - slope, nothing, nothing + 1.0, 1.0)
+    found = _QUADRATIC.run(model, Watch(), None).value.coef
+    target = _on_simplex(found)
+    move = target - d
+    return target, -unit * float(slope @ move + 0.5 * move @ bent @ move)
+
+
+def _on_simplex(weights: Array) -> Array:
+    kept = np.maximum(np.asarray(weights, dtype=np.float64), 0.0)
+    return np.asarray(kept / kept.sum())
+
+
+# --- loss at given weights -----------------------------------------------------------------------
 #
-# Programmes answered on one weighted sum of kernels: value, slope and curvature in the weights.
+# Quadratic programs solved on one weighted sum of kernels: value, gradient and Hessian.
 #
 # With b the answer at weights d, the optimal value J has the slope -f_m b'K_m b/2 in d_m. While
 # no variable reaches or leaves a bound, the free variables move by -A^-1 (K_m b) (A is K(d) among
@@ -297,204 +448,87 @@ def _has_sum(problem: BoxQP) -> bool:
     return problem.group is None
 
 
-# --- simplex newton ------------------------------------------------------------------------------
+# --- weights by alignment ------------------------------------------------------------------------
 #
-# Weights of kernels by Newton steps over the simplex: multiple kernel learning.
+# Nonnegative least squares.
 
-_FINER = 0.1  # of tol: how well programmes are answered, so that their errors do not decide
-_FINEST = 1e-14
-_ENOUGH = 0.1  # of the predicted gain that a step must bring
-_SHRUNK = 0.7  # of the gap, where the gain of a step cannot be seen
-_FAR = 0.1  # relative gap: above, the quadratic model misleads
-_ROUGH = 3.0  # times what was asked: a gap of machines that rounding of float32 leaves
-_STALLED = 1e6  # damping, in units of the slope
-_LEAST_SHARE = 1e-8  # of weights off the border of the simplex
-_QUADRATIC = SMO(tol=1e-10, max_iter=1_000_000)
+_NOTHING = 1e-12  # of the largest part: a weight that is rounding
+_NONNEGATIVE_RANK = 1e-13  # of the largest eigenvalue: below, kernels that are sums of others
 
 
 @dataclass(frozen=True)
-class SimplexNewton(Solver):
-    """Damped Newton steps on the optimal value as a function of the weights.
+class Nonnegative(Solver):
+    """Write d'Md - 2 a'd as |A d - c|^2 by eigenvalues of M, and let an active set solve it."""
 
-    Each step minimises a quadratic model over the simplex, itself a small box programme, and is
-    taken if it brings a share of what the model promised; else the model is made stiffer. Weights
-    that are zero at the optimum become exactly zero. The programmes start from their last answers.
+    answers = KernelAlignment
 
-    Parameters
-    ----------
-    tol : float
-        What the duality gap may be, relative to the objective.
-    max_iter : int
-        Largest number of steps.
-    """
-
-    answers = KernelCombination
-
-    tol: float = 1e-4
-    max_iter: int = 200
-
-    def _obstacle(self, problem: KernelCombination) -> str | None:
-        """Take combinations of kernels."""
+    def _obstacle(self, problem: KernelAlignment) -> str | None:
+        """Take alignments, of at least one kernel that has one."""
         if not problem.grams:
             return "there is no kernel to give a weight to"
         return None
 
-    def run(self, problem: KernelCombination, watch: Watch, start: Any = None) -> Solution:
-        """Step until the gap is below the tolerance, nothing is gained, or a limit is reached."""
-        count = len(problem.grams)
-        weights = np.full(count, 1.0 / count) if start is None else _on_simplex(start.weights)
-        search = _SimplexRun(problem, watch, max(_FINER * self.tol, _FINEST))
-        point = search.at(weights, None)
-        iteration, status = 0, Status.ITERATION_LIMIT
-        while iteration < self.max_iter:
-            stop = watch.tick(iteration, point.relative_gap)
-            if point.relative_gap <= self.tol or stop or point.status is Status.NOT_CONVEX:
-                status = Status.SOLVED
-                break
-            iteration += 1
-            further = search.step(point) or search.inward(point)
-            if further is None:
-                status = Status.INACCURATE
-                break
-            point = further
-        point = search.best or point
-        if point.relative_gap <= self.tol:
-            status = Status.SOLVED
-        value = WeightedDuals(point.weights, point.duals)
-        status = Status.NOT_CONVEX if point.status is Status.NOT_CONVEX else status
-        if point.relative_gap > self.tol:
-            status = watch.stopped or status
-        return report(self, value, status, iteration, watch)
+    def run(self, problem: KernelAlignment, watch: Watch, start: Any = None) -> Solution:
+        """Measure the inner products, and solve."""
+        if watch.tick(0, np.inf):
+            equal = np.full(len(problem.grams), 1.0 / len(problem.grams))
+            status = watch.stopped or Status.STOPPED
+            return report(self, KernelWeights(equal), status, 0, watch)
+        moments = problem.moments
+        weights = aligned(moments.kernels, moments.target)
+        watch.tick(1, 0.0)
+        return report(self, KernelWeights(weights), Status.SOLVED, 1, watch)
 
 
-@dataclass
-class _SimplexRun:
-    """What is remembered from step to step.
+def aligned(M: Array, a: Array) -> Array:
+    """Return the weights, of sum 1; equal ones where no kernel is aligned at all."""
+    size = np.sqrt(np.maximum(M.diagonal(), np.finfo(float).tiny))
+    unit, right = M / size / size[:, None], a / size  # cosines: kernels of any size alike
+    right = right / max(float(np.abs(right).max(initial=0.0)), np.finfo(float).tiny)
+    values, vectors = np.linalg.eigh(unit)
+    kept = values > _NONNEGATIVE_RANK * values[-1]
+    root = np.sqrt(values[kept])
+    d = nnls(root[:, None] * vectors[:, kept].T, vectors[:, kept].T @ right / root)[0] / size
+    d[d * size < _NOTHING * (d * size).max(initial=0.0)] = 0.0
+    total = float(d.sum())
+    return np.asarray(d / total) if total > 0 else np.full(len(a), 1.0 / len(a))
 
-    Attributes
+
+# --- scales of features --------------------------------------------------------------------------
+#
+# A quasi-Newton descent within bounds, from several starts.
+
+
+@dataclass(frozen=True)
+class ScaleDescent(Solver):
+    """L-BFGS-B on the logarithms of scales and penalty; the best of all starts is kept.
+
+    Parameters
     ----------
-    problem : KernelCombination
-        What is asked.
-    watch : Watch
-        The clock.
-    precision : float
-        How well programmes are answered.
-    damping : float
-        What is added to the curvature, in units of the slope.
-    balancings : int
-        How many steps of the other kind, good from afar, are left.
-    share : float
-        What the last step off the border gave to all kernels together.
-    dtype : numpy dtype
-        Type of the weighted sum of matrices.
-    best : Point or None
-        The answer with the smallest gap so far.
+    tol : float
+        What the largest slope that does not point out of the bounds may be; slopes are those of
+        the logarithm of the error, or of the log-likelihood of a row, by logarithms of scales.
+    max_iter : int
+        Largest number of steps of one start.
     """
 
-    problem: KernelCombination
-    watch: Watch
-    precision: float
-    damping: float = 1e-3
-    balancings: int = 8
-    share: float = 0.1
-    dtype: Any = field(init=False)
-    best: Point | None = None
+    answers = Relevance
 
-    def __post_init__(self) -> None:
-        self.dtype = stored_dtype(self.problem.grams[0].shape[0])
+    tol: float = 1e-4
+    max_iter: int = 200
 
-    def step(self, point: Point) -> Point | None:
-        """Return a better point, or the same answered better; None where neither can be had."""
-        if self._needs_digits(point):
-            self.dtype = np.dtype(np.float64)
-            return self.at(point.weights, point)
-        if self.balancings and point.relative_gap > _FAR:
-            self.balancings -= 1
-            return self.at(_balanced(point), point)
-        self.balancings = 0  # what a Newton step set to zero would stay zero
-        H = point.curvature()
-        while self.damping <= _STALLED:
-            target, gain = _model_minimum(point, H, self.damping)
-            noise = self._noise(point)
-            if gain <= noise:
-                return self._last(target, point)
-            trial = self.at(target, point)
-            if self.watch.stopped:
-                return trial if trial.upper < point.upper else point
-            if trial.upper <= point.upper - _ENOUGH * gain + noise + trial.machine_gap:
-                self.damping = max(self.damping / 10.0, 1e-9)
-                return trial
-            self.damping = 10.0 * max(self.damping, 1e-7)
-        return None
-
-    def inward(self, point: Point) -> Point | None:
-        """Step off the border of the simplex, where no step along it helps; None where it is tried.
-
-        With few kernels left their sum may be singular. Then many b are best, slopes jump, and the
-        b at hand bounds nothing; close by it is the one that other kernels like best.
-        """
-        if point.weights.all() or self.share <= _LEAST_SHARE or self.watch.stopped:
-            return None
-        self.share, self.damping = self.share / 10.0, 1e-3
-        equal = self.share / len(point.weights)
-        return self.at((1.0 - self.share) * point.weights + equal, point)
-
-    def _noise(self, point: Point) -> float:
-        """Return what values are uncertain by."""
-        return max(point.machine_gap, 1e-14 * abs(point.upper))
-
-    def _last(self, target: Array, point: Point) -> Point | None:
-        """Step where the gain is too small to be seen: what is seen is whether the gap shrinks.
-
-        Where it does not, the slopes were those of a rough answer, which is made finer.
-        """
-        finest = self.precision <= _FINEST
-        self.precision = max(self.precision / 100.0, _FINEST)
-        trial = self.at(target, point)
-        if trial.relative_gap < _SHRUNK * point.relative_gap:
-            return trial
-        return None if finest or self.watch.stopped else self.at(point.weights, point)
-
-    def at(self, weights: Array, earlier: Point | None) -> Point:
-        """Answer the programmes at some weights."""
-        found = answered(
-            self.problem, weights, self.precision, self.watch, earlier, dtype=self.dtype
+    def run(self, problem: Relevance, watch: Watch, start: Any = None) -> Solution:
+        """Descend from each start."""
+        starts = problem.starts if start is None else start.logs[None, :]
+        found = bounded_descent(
+            problem,
+            lambda logs: measured(problem, problem.at(logs)),
+            watch,
+            self.tol,
+            self.max_iter,
+            starts,
         )
-        if self.best is None or found.relative_gap < self.best.relative_gap:
-            self.best = found
-        return found
-
-    def _needs_digits(self, point: Point) -> bool:
-        rough = point.machine_gap > _ROUGH * self.precision * abs(point.upper)
-        return rough and point.relative_gap < _FAR and self.dtype == np.float32
-
-
-def _balanced(point: Point) -> Array:
-    """Return the best weights for the parts of f as they are: proportional to their norms."""
-    return _on_simplex(point.weights * np.sqrt(np.maximum(point.halves, 0.0)))
-
-
-def _model_minimum(point: Point, H: Array, damping: float) -> tuple[Array, float]:
-    """Minimise s'(t - d) + (t - d)'(H + damping)(t - d)/2 over the simplex; give t, and gain."""
-    d, unit = point.weights, float(point.halves.max())
-    if not unit > 0:
-        return d, 0.0
-    bent = H / unit + damping * np.eye(len(d))
-    slope = -point.halves / unit
-    nothing = np.zeros(len(d))
-    model = BoxQP(PrecomputedGram(bent), bent @ d - slope, nothing, nothing + 1.0, 1.0)
-    found = _QUADRATIC.run(model, Watch(), None).value.coef
-    target = _on_simplex(found)
-    move = target - d
-    return target, -unit * float(slope @ move + 0.5 * move @ bent @ move)
-
-
-def _on_simplex(weights: Array) -> Array:
-    kept = np.maximum(np.asarray(weights, dtype=np.float64), 0.0)
-    return np.asarray(kept / kept.sum())
-
-
-# --- ridge slopes --------------------------------------------------------------------------------
+        return report(self, problem.at(found.best), found.status, found.steps, watch, found.detail)
 
 
 def measured(problem: Relevance, value: Scaled, slopes: bool = True) -> tuple[float, Array]:
@@ -535,44 +569,7 @@ def slopes_by_distance(problem: Relevance, expression: Expression, leaf: Statist
     return finite_slopes(slope(expression, leaf), problem.X)
 
 
-# --- scale descent -------------------------------------------------------------------------------
-#
-# Scales of features by a quasi-Newton descent within bounds, from several starts.
-
-
-@dataclass(frozen=True)
-class ScaleDescent(Solver):
-    """L-BFGS-B on the logarithms of scales and penalty; the best of all starts is kept.
-
-    Parameters
-    ----------
-    tol : float
-        What the largest slope that does not point out of the bounds may be; slopes are those of
-        the logarithm of the error, or of the log-likelihood of a row, by logarithms of scales.
-    max_iter : int
-        Largest number of steps of one start.
-    """
-
-    answers = Relevance
-
-    tol: float = 1e-4
-    max_iter: int = 200
-
-    def run(self, problem: Relevance, watch: Watch, start: Any = None) -> Solution:
-        """Descend from each start."""
-        starts = problem.starts if start is None else start.logs[None, :]
-        found = bounded_descent(
-            problem,
-            lambda logs: measured(problem, problem.at(logs)),
-            watch,
-            self.tol,
-            self.max_iter,
-            starts,
-        )
-        return report(self, problem.at(found.best), found.status, found.steps, watch, found.detail)
-
-
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(KernelAlignment)(lambda problem: Nonnegative())
 choose.register(KernelCombination)(lambda problem: SimplexNewton())

@@ -1,4 +1,4 @@
-"""Estimator `MultiTaskGaussianProcess`, its hyperparameters and posterior variances."""
+"""Estimator `MultiTaskGaussianProcess`, its hyperparameter search and posterior variances."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from mercer.backends import choose_backend
 from mercer.gram import Need, Source, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.gram.factored import FeatureFunction
-from mercer.gram.precomputed import rectangle
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.approximate import refuse_features, warn_of_similarity
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
@@ -33,7 +32,12 @@ from mercer.machines.base.parameters import (
     seed_of,
 )
 from mercer.machines.base.targets import check_weights
-from mercer.machines.gaussian_process.covariance import LatentSpread, variance_left_out
+from mercer.machines.gaussian_process.covariance import (
+    LatentSpread,
+    across_of,
+    features_of,
+    variance_left_out,
+)
 from mercer.machines.gaussian_process.hyperparameters import (
     NOISE,
     check_learning,
@@ -50,299 +54,12 @@ from mercer.machines.gaussian_process.problem import KernelParameters
 from mercer.machines.multitask.posterior import TaskAscent
 from mercer.machines.multitask.problem import TaskEvidence, TaskPosterior, TaskRegression, task_root
 from mercer.resources import rows_at_once
-from mercer.rows.points import is_objects, row_count, take, to_dense
+from mercer.rows.points import row_count, take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
 from mercer.solvers.dispatch import solve
 
-# --- learning ------------------------------------------------------------------------------------
-#
-# What of several tasks is learnt, between which bounds, and from where.
-
-TASKS = "task_covariance"
-_SPREAD = 0.5  # of the size of W: standard deviation of its entries at further starts
-_SLANT = 0.1  # of the size of W: where all tasks are apart, slopes by what they share are zero
-
-
-def learnt_names(machine: Any, kernel: Kernel) -> tuple[str, ...]:
-    """Return what is learnt: with B, a factor before the kernel is none of it."""
-    found = names_to_learn(machine, kernel, (TASKS, NOISE))
-    every = isinstance(machine.optimize, bool | np.bool_)
-    return tuple(name for name in found if not (every and name == "factor"))
-
-
-def task_problem(
-    machine: Any,
-    kernel: Kernel,
-    rows: tuple[Points, Array, Array],
-    B: Array,
-    names: list[str] | None,
-    learnt: tuple[str, ...],
-    seed: int = 0,
-) -> TaskEvidence:
-    """Return the search for B, parameters and noise.
-
-    Parameters
-    ----------
-    machine : MultiTaskGaussianProcess
-        With noise, bounds and starts.
-    kernel : Kernel
-        To start from.
-    rows : (Points, (n, T) array, (n,) array)
-        Rows of positive weight, their readings and weights.
-    B : (T, T) array
-        To start from.
-    names : list of str or None
-        Names of the columns.
-    learnt : tuple of str
-        What is learnt.
-    seed : int
-        Of the further starts.
-    """
-    X, targets, weights = rows
-    whole = not np.isnan(targets).any()
-    require_matrices(machine, len(targets) if whole else int(np.sum(~np.isnan(targets))))
-    check_targets(machine, targets)
-    known = tuple(name for name in learnt if name not in (TASKS, NOISE))
-    inner = KernelParameters(kernel, known, names)
-    begin, noise = inner.logs, float(machine.noise)
-    if NOISE in learnt:
-        begin = np.append(begin, np.log(noise))
-    read = ~np.isnan(targets)
-    squares = weights @ np.where(read, np.square(targets), 0.0)
-    size = float(squares.sum() / (weights @ read).sum())
-    size = size if np.isfinite(size) and size > 0 else 1.0
-    variances = [False] * inner.size + [True] * (NOISE in learnt)
-    found = range_of(machine, begin, variances, size, seed)
-    lower, upper, starts = found.lower, found.upper, found.starts
-    if TASKS in learnt:
-        W = _root(B, size if machine.task_covariance is None else None)
-        places = np.tril_indices(len(B))
-        first = W[places]
-        reach = np.sqrt(float(machine.bounds[1])) * max(np.abs(W).max(), np.sqrt(size))
-        drawn = np.random.default_rng(seed).standard_normal((len(starts), len(first)))
-        drawn[0] = 0.0
-        moved = first + _SPREAD * np.abs(W).max() * drawn
-        lower = np.concatenate([np.full(len(first), -reach), lower])
-        upper = np.concatenate([np.full(len(first), reach), upper])
-        starts = np.hstack([moved, starts])
-    return TaskEvidence(
-        X,
-        inner,
-        targets,
-        weights,
-        B,
-        TASKS in learnt,
-        noise,
-        NOISE in learnt,
-        lower,
-        upper,
-        starts,
-        flat_at(machine),
-    )
-
-
-def _root(B: Array, size: float | None) -> Array:
-    """Return W with W W' = B, lower triangular; slightly slanted, of the targets' size, for None.
-
-    Where tasks start with nothing in common, signs of what they share are undecided: some slant
-    lets the search begin.
-    """
-    if size is not None:
-        count = len(B)
-        slanted = np.eye(count) + _SLANT * np.tril(np.ones((count, count)), -1)
-        return np.asarray(np.sqrt(size) * slanted)
-    values, vectors = np.linalg.eigh(B)
-    half = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
-    R: Any = np.linalg.qr(half.T, mode="r")
-    return np.asarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
-
-
-# --- spread --------------------------------------------------------------------------------------
-#
-# Posterior variances of several tasks at new rows.
-
-_ROWS_AT_ONCE = 512  # new rows: one product or solve between two chances to hear Ctrl-C
-
-
-@dataclass(frozen=True, eq=False)
-class TaskSpread(LatentSpread):
-    """Variances of f_t at new rows, from what the fit decomposed.
-
-    Attributes
-    ----------
-    source : Source or None
-        The kernel on the training rows; None for a given matrix.
-    given : int
-        How many training rows there were.
-    rows : (n,) int array
-        Those of positive weight.
-    tasks : (T, T) array
-        B.
-    basis : (n, n) array or None
-        S^1/2 U, where every task was read at every row.
-    shares : (n, T) array or None
-        What each direction of the basis explains of the variance of each task.
-    factor : (r, r) array or None
-        Lower Cholesky factor of the covariance of all readings, where not.
-    task, row : (r,) int array or None
-        Of these readings.
-    """
-
-    source: Source | None
-    given: int
-    rows: Array
-    tasks: Array
-    basis: Array | None
-    shares: Array | None
-    factor: Array | None
-    task: Array | None
-    row: Array | None
-
-    def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Take what was read off the prior, which a given matrix does not hold."""
-        if prior is None:
-            if self.source is None:
-                raise ValueError(
-                    "MultiTaskGaussianProcess: with a precomputed kernel the spread at new rows "
-                    "needs their own k(z, z), which is not in X; pass prior_var"
-                )
-            prior = choose_backend().diagonal(self.source.expression, Z, np.float64)
-        found = np.outer(prior, self.tasks.diagonal())
-        step = rows_at_once(self.given * len(self.tasks), _ROWS_AT_ONCE, arrays=3)
-        for first in range(0, row_count(Z), step):
-            deadline.check()
-            some = slice(first, first + step)
-            found[some] -= self._explained(self._across(take(Z, some)))
-        return np.asarray(np.maximum(found, 0.0))  # below by rounding only
-
-    def _explained(self, across: Array) -> Array:
-        if self.basis is not None and self.shares is not None:
-            return squares_times(across @ self.basis, self.shares)
-        assert self.factor is not None
-        columns = []
-        for t in range(len(self.tasks)):
-            c = self.tasks[t, self.task][:, None] * across.T[self.row]
-            half = linalg.solve_triangular(self.factor, c, lower=True, check_finite=False)
-            columns.append(np.einsum("ij,ij->j", half, half))
-        return np.column_stack(columns)
-
-    def _across(self, Z: Points) -> Array:
-        if self.source is not None:
-            return np.asarray(self.source.cross(Z).dense())
-        return np.asarray(rectangle(Z, self.given)[:, self.rows], dtype=np.float64)
-
-
-@dataclass(frozen=True, eq=False)
-class TaskFeatureSpread(LatentSpread):
-    """The same from features, of which nothing is taken off: noise |L^-1 (R_t (x) phi(z))|^2.
-
-    Attributes
-    ----------
-    features : callable
-        The feature map phi.
-    root : (T, T) array
-        R, the symmetric root of B.
-    noise : float
-        Variance of the noise.
-    basis : (D, D) array or None
-        Eigenvectors of F'SF, where every task was read at every row.
-    shares : (D, T) array or None
-        What of each direction of the basis is left in the variance of each task.
-    factor : (T D, T D) array or None
-        L, where not.
-    """
-
-    features: FeatureFunction
-    root: Array
-    noise: float
-    basis: Array | None
-    shares: Array | None
-    factor: Array | None
-
-    def variance(self, Z: Points, prior: Array | None) -> Array:
-        """Multiply, or solve with the factor."""
-        T = len(self.root)
-        found = np.empty((row_count(Z), T))
-        width = (self.basis if self.factor is None else self.factor).shape[0]  # type: ignore[union-attr]
-        step = rows_at_once(width, _ROWS_AT_ONCE, arrays=3)
-        for first in range(0, len(found), step):
-            deadline.check()
-            some = slice(first, first + step)
-            found[some] = self._left(self._phi(take(Z, some)))
-        return found
-
-    def _left(self, phi: Array) -> Array:
-        if self.basis is not None and self.shares is not None:
-            return squares_times(phi @ self.basis, self.shares)
-        assert self.factor is not None
-        columns = []
-        for row in self.root:
-            half = linalg.solve_triangular(
-                self.factor, np.kron(row[:, None], phi.T), lower=True, check_finite=False
-            )
-            columns.append(self.noise * np.einsum("ij,ij->j", half, half))
-        return np.column_stack(columns)
-
-    def _phi(self, Z: Points) -> Array:
-        return to_dense(self.features(Z if is_objects(Z) else Z.astype(np.float64, copy=False)))
-
-
-def squares_times(H: Array, shares: Array) -> Array:
-    """Return the squares of H, times shares; of a kernel of size 1e300 they are out of range.
-
-    Powers of two are taken out before, and put back after: no bit changes within the range.
-
-    Examples
-    --------
-    >>> squares_times(np.array([[3e200]]), np.array([[1e-200]]))
-    array([[9.e+200]])
-    """
-    exponent = int(np.frexp(np.abs(H).max(initial=0.0))[1])
-    squares = np.square(np.ldexp(H, -exponent))
-    return np.asarray(np.ldexp(squares @ np.ldexp(shares, exponent), exponent))
-
-
-def spread_of(
-    problem: TaskRegression, value: TaskPosterior, given: int, rows: Array
-) -> LatentSpread:
-    """Return the variances at new rows.
-
-    Parameters
-    ----------
-    problem : TaskRegression
-        What was asked.
-    value : TaskPosterior
-        The answer.
-    given : int
-        How many rows the fit was given.
-    rows : (n,) int array
-        Those of positive weight.
-    """
-    gram: Any = problem.gram
-    B, noise, basis, shares = problem.tasks, problem.noise, value.basis, None
-    if value.basis is not None and value.values is not None:
-        m, V = np.linalg.eigh(B)
-        m = np.maximum(m, 0.0)
-        parts = 1.0 / (np.outer(value.values, m) + noise)
-        with np.errstate(over="ignore", invalid="ignore"):  # refused when they are asked for
-            if value.weights is None:
-                shares = (parts * m) @ (np.square(V) * m).T  # m^2 may be out of range
-            else:
-                shares = parts @ (np.square(V) * (m * noise)).T
-    if value.weights is not None:
-        return TaskFeatureSpread(gram.features, task_root(B), noise, basis, shares, value.factor)
-    if basis is not None:
-        basis = np.sqrt(problem.row_weights)[:, None] * basis
-    task, row = (None, None)
-    if value.factor is not None:
-        task, row = problem.readings.task, problem.readings.row
-    return TaskSpread(gram.source, given, rows, B, basis, shares, value.factor, task, row)
-
-
-# --- gaussian process ----------------------------------------------------------------------------
-#
-# Gaussian processes of several tasks: what one is read of helps the others.
+# --- estimator -----------------------------------------------------------------------------------
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 _REMEDY = "GaussianProcess, one task at a time"
@@ -619,3 +336,281 @@ class MultiTaskGaussianProcess(Certified, MultiOutputMixin, RegressorMixin, Kern
         check_count(self, "max_iter")
         check_seed(self)
         check_limits(self)
+
+
+# --- hyperparameters -----------------------------------------------------------------------------
+#
+# Which hyperparameters are learned, their bounds, and where the search starts.
+
+TASKS = "task_covariance"
+_SPREAD = 0.5  # of the size of W: standard deviation of its entries at further starts
+_SLANT = 0.1  # of the size of W: where all tasks are apart, slopes by what they share are zero
+
+
+def learnt_names(machine: Any, kernel: Kernel) -> tuple[str, ...]:
+    """Return what is learnt: with B, a factor before the kernel is none of it."""
+    found = names_to_learn(machine, kernel, (TASKS, NOISE))
+    every = isinstance(machine.optimize, bool | np.bool_)
+    return tuple(name for name in found if not (every and name == "factor"))
+
+
+def task_problem(
+    machine: Any,
+    kernel: Kernel,
+    rows: tuple[Points, Array, Array],
+    B: Array,
+    names: list[str] | None,
+    learnt: tuple[str, ...],
+    seed: int = 0,
+) -> TaskEvidence:
+    """Return the search for B, parameters and noise.
+
+    Parameters
+    ----------
+    machine : MultiTaskGaussianProcess
+        With noise, bounds and starts.
+    kernel : Kernel
+        To start from.
+    rows : (Points, (n, T) array, (n,) array)
+        Rows of positive weight, their readings and weights.
+    B : (T, T) array
+        To start from.
+    names : list of str or None
+        Names of the columns.
+    learnt : tuple of str
+        What is learnt.
+    seed : int
+        Of the further starts.
+    """
+    X, targets, weights = rows
+    whole = not np.isnan(targets).any()
+    require_matrices(machine, len(targets) if whole else int(np.sum(~np.isnan(targets))))
+    check_targets(machine, targets)
+    known = tuple(name for name in learnt if name not in (TASKS, NOISE))
+    inner = KernelParameters(kernel, known, names)
+    begin, noise = inner.logs, float(machine.noise)
+    if NOISE in learnt:
+        begin = np.append(begin, np.log(noise))
+    read = ~np.isnan(targets)
+    squares = weights @ np.where(read, np.square(targets), 0.0)
+    size = float(squares.sum() / (weights @ read).sum())
+    size = size if np.isfinite(size) and size > 0 else 1.0
+    variances = [False] * inner.size + [True] * (NOISE in learnt)
+    found = range_of(machine, begin, variances, size, seed)
+    lower, upper, starts = found.lower, found.upper, found.starts
+    if TASKS in learnt:
+        W = _root(B, size if machine.task_covariance is None else None)
+        places = np.tril_indices(len(B))
+        first = W[places]
+        reach = np.sqrt(float(machine.bounds[1])) * max(np.abs(W).max(), np.sqrt(size))
+        drawn = np.random.default_rng(seed).standard_normal((len(starts), len(first)))
+        drawn[0] = 0.0
+        moved = first + _SPREAD * np.abs(W).max() * drawn
+        lower = np.concatenate([np.full(len(first), -reach), lower])
+        upper = np.concatenate([np.full(len(first), reach), upper])
+        starts = np.hstack([moved, starts])
+    return TaskEvidence(
+        X,
+        inner,
+        targets,
+        weights,
+        B,
+        TASKS in learnt,
+        noise,
+        NOISE in learnt,
+        lower,
+        upper,
+        starts,
+        flat_at(machine),
+    )
+
+
+def _root(B: Array, size: float | None) -> Array:
+    """Return W with W W' = B, lower triangular; slightly slanted, of the targets' size, for None.
+
+    Where tasks start with nothing in common, signs of what they share are undecided: some slant
+    lets the search begin.
+    """
+    if size is not None:
+        count = len(B)
+        slanted = np.eye(count) + _SLANT * np.tril(np.ones((count, count)), -1)
+        return np.asarray(np.sqrt(size) * slanted)
+    values, vectors = np.linalg.eigh(B)
+    half = vectors * np.sqrt(np.maximum(values, 1e-12 * max(float(values[-1]), 1e-300)))
+    R: Any = np.linalg.qr(half.T, mode="r")
+    return np.asarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
+
+
+# --- posterior variances -------------------------------------------------------------------------
+#
+# Posterior variances of all tasks at new samples.
+
+_ROWS_AT_ONCE = 512  # new rows: one product or solve between two chances to hear Ctrl-C
+
+
+@dataclass(frozen=True, eq=False)
+class TaskSpread(LatentSpread):
+    """Variances of f_t at new rows, from what the fit decomposed.
+
+    Attributes
+    ----------
+    source : Source or None
+        The kernel on the training rows; None for a given matrix.
+    given : int
+        How many training rows there were.
+    rows : (n,) int array
+        Those of positive weight.
+    tasks : (T, T) array
+        B.
+    basis : (n, n) array or None
+        S^1/2 U, where every task was read at every row.
+    shares : (n, T) array or None
+        What each direction of the basis explains of the variance of each task.
+    factor : (r, r) array or None
+        Lower Cholesky factor of the covariance of all readings, where not.
+    task, row : (r,) int array or None
+        Of these readings.
+    """
+
+    source: Source | None
+    given: int
+    rows: Array
+    tasks: Array
+    basis: Array | None
+    shares: Array | None
+    factor: Array | None
+    task: Array | None
+    row: Array | None
+
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Take what was read off the prior, which a given matrix does not hold."""
+        if prior is None:
+            if self.source is None:
+                raise ValueError(
+                    "MultiTaskGaussianProcess: with a precomputed kernel the spread at new rows "
+                    "needs their own k(z, z), which is not in X; pass prior_var"
+                )
+            prior = choose_backend().diagonal(self.source.expression, Z, np.float64)
+        found = np.outer(prior, self.tasks.diagonal())
+        step = rows_at_once(self.given * len(self.tasks), _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, row_count(Z), step):
+            deadline.check()
+            some = slice(first, first + step)
+            across = across_of(self.source, self.given, self.rows, take(Z, some))
+            found[some] -= self._explained(across)
+        return np.asarray(np.maximum(found, 0.0))  # below by rounding only
+
+    def _explained(self, across: Array) -> Array:
+        if self.basis is not None and self.shares is not None:
+            return squares_times(across @ self.basis, self.shares)
+        assert self.factor is not None
+        columns = []
+        for t in range(len(self.tasks)):
+            c = self.tasks[t, self.task][:, None] * across.T[self.row]
+            half = linalg.solve_triangular(self.factor, c, lower=True, check_finite=False)
+            columns.append(np.einsum("ij,ij->j", half, half))
+        return np.column_stack(columns)
+
+
+@dataclass(frozen=True, eq=False)
+class TaskFeatureSpread(LatentSpread):
+    """The same from features, of which nothing is taken off: noise |L^-1 (R_t (x) phi(z))|^2.
+
+    Attributes
+    ----------
+    features : callable
+        The feature map phi.
+    root : (T, T) array
+        R, the symmetric root of B.
+    noise : float
+        Variance of the noise.
+    basis : (D, D) array or None
+        Eigenvectors of F'SF, where every task was read at every row.
+    shares : (D, T) array or None
+        What of each direction of the basis is left in the variance of each task.
+    factor : (T D, T D) array or None
+        L, where not.
+    """
+
+    features: FeatureFunction
+    root: Array
+    noise: float
+    basis: Array | None
+    shares: Array | None
+    factor: Array | None
+
+    def variance(self, Z: Points, prior: Array | None) -> Array:
+        """Multiply, or solve with the factor."""
+        T = len(self.root)
+        found = np.empty((row_count(Z), T))
+        width = (self.basis if self.factor is None else self.factor).shape[0]  # type: ignore[union-attr]
+        step = rows_at_once(width, _ROWS_AT_ONCE, arrays=3)
+        for first in range(0, len(found), step):
+            deadline.check()
+            some = slice(first, first + step)
+            found[some] = self._left(features_of(self.features, take(Z, some)))
+        return found
+
+    def _left(self, phi: Array) -> Array:
+        if self.basis is not None and self.shares is not None:
+            return squares_times(phi @ self.basis, self.shares)
+        assert self.factor is not None
+        columns = []
+        for row in self.root:
+            half = linalg.solve_triangular(
+                self.factor, np.kron(row[:, None], phi.T), lower=True, check_finite=False
+            )
+            columns.append(self.noise * np.einsum("ij,ij->j", half, half))
+        return np.column_stack(columns)
+
+
+def squares_times(H: Array, shares: Array) -> Array:
+    """Return the squares of H, times shares; of a kernel of size 1e300 they are out of range.
+
+    Powers of two are taken out before, and put back after: no bit changes within the range.
+
+    Examples
+    --------
+    >>> squares_times(np.array([[3e200]]), np.array([[1e-200]]))
+    array([[9.e+200]])
+    """
+    exponent = int(np.frexp(np.abs(H).max(initial=0.0))[1])
+    squares = np.square(np.ldexp(H, -exponent))
+    return np.asarray(np.ldexp(squares @ np.ldexp(shares, exponent), exponent))
+
+
+def spread_of(
+    problem: TaskRegression, value: TaskPosterior, given: int, rows: Array
+) -> LatentSpread:
+    """Return the variances at new rows.
+
+    Parameters
+    ----------
+    problem : TaskRegression
+        What was asked.
+    value : TaskPosterior
+        The answer.
+    given : int
+        How many rows the fit was given.
+    rows : (n,) int array
+        Those of positive weight.
+    """
+    gram: Any = problem.gram
+    B, noise, basis, shares = problem.tasks, problem.noise, value.basis, None
+    if value.basis is not None and value.values is not None:
+        m, V = np.linalg.eigh(B)
+        m = np.maximum(m, 0.0)
+        parts = 1.0 / (np.outer(value.values, m) + noise)
+        with np.errstate(over="ignore", invalid="ignore"):  # refused when they are asked for
+            if value.weights is None:
+                shares = (parts * m) @ (np.square(V) * m).T  # m^2 may be out of range
+            else:
+                shares = parts @ (np.square(V) * (m * noise)).T
+    if value.weights is not None:
+        return TaskFeatureSpread(gram.features, task_root(B), noise, basis, shares, value.factor)
+    if basis is not None:
+        basis = np.sqrt(problem.row_weights)[:, None] * basis
+    task, row = (None, None)
+    if value.factor is not None:
+        task, row = problem.readings.task, problem.readings.row
+    return TaskSpread(gram.source, given, rows, B, basis, shares, value.factor, task, row)

@@ -1,4 +1,4 @@
-"""Posterior and likelihood of multi-task Gaussian processes: Kronecker, Cholesky, features."""
+"""Solvers of multi-task Gaussian processes: posterior, and likelihood with its gradient."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.backends.host import HostFactor
 from mercer.backends.lapack import interruptible
 from mercer.gram import Source
 from mercer.gram.base import written_out
-from mercer.machines.gaussian_process.marginal_likelihood import contracted
+from mercer.machines.gaussian_process.marginal_likelihood import contracted, nearest_factor
 from mercer.machines.gaussian_process.problem import LogParameters
 from mercer.machines.multitask.problem import (
     Readings,
@@ -33,11 +33,11 @@ from mercer.solvers.bounded_descent import bounded_descent
 from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import weighted_gram
 
-# --- posterior -----------------------------------------------------------------------------------
+# --- posterior by the kernel matrix --------------------------------------------------------------
 #
-# The posterior of several tasks: by two small decompositions, or a factor of all readings.
+# By the eigenvectors of K and B, or one Cholesky factor of the covariance of all readings.
 
-_POSTERIOR_EPS = float(np.finfo(np.float64).eps)
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class Kronecker(NamedTuple):
@@ -129,9 +129,7 @@ class KroneckerPosterior(Solver):
             squares, log_determinant, problem.readings, s, problem.noise
         )
         value = TaskPosterior(coef, found.U, found.l, None, likelihood)
-        singular = bool(
-            problem.noise <= n * _POSTERIOR_EPS * float(found.spectrum.max(initial=0.0))
-        )
+        singular = bool(problem.noise <= n * _EPS * float(found.spectrum.max(initial=0.0)))
         status = Status.SINGULAR if singular else Status.SOLVED
         return report(self, value, status, 1, watch)
 
@@ -157,11 +155,11 @@ class TaskCholesky(Solver):
         C.flat[:: r + 1] += problem.noise / s[readings.row]
         diagonal = C.diagonal().copy()
         singular = choose_backend().cholesky(C) != 0
-        singular = singular or bool(
-            (np.square(C.diagonal()) <= r * _POSTERIOR_EPS * diagonal).any()
-        )
+        singular = singular or bool((np.square(C.diagonal()) <= r * _EPS * diagonal).any())
         if singular:
-            C = _nearest_factor(problem, readings)
+            C = readings_matrix(np.asarray(problem.gram.dense()), problem.tasks, readings)
+            C.flat[:: r + 1] += problem.noise / s[readings.row]
+            C = nearest_factor(*interruptible(np.linalg.eigh, C))
         factor = np.tril(C)
         y = problem.targets.T[readings.task, :][np.arange(r), readings.row]
         a = linalg.cho_solve((factor, True), y, check_finite=False)
@@ -183,18 +181,7 @@ def readings_matrix(K: Array, tasks: Array, readings: Readings) -> Array:
     return C
 
 
-def _nearest_factor(problem: TaskRegression, readings: Readings) -> Array:
-    """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
-    C = readings_matrix(np.asarray(problem.gram.dense()), problem.tasks, readings)
-    C.flat[:: len(C) + 1] += problem.noise / problem.row_weights[readings.row]
-    values, vectors = interruptible(np.linalg.eigh, C)
-    floor = len(C) * _POSTERIOR_EPS * float(np.abs(values).max(initial=np.finfo(float).tiny))
-    half = vectors * np.sqrt(np.maximum(values, floor))
-    R = interruptible(np.linalg.qr, half.T, mode="r")
-    return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
-
-
-# --- features ------------------------------------------------------------------------------------
+# --- posterior by features -----------------------------------------------------------------------
 #
 # The posterior of several tasks for K = F F': nothing is larger than n rows of features.
 #
@@ -202,7 +189,6 @@ def _nearest_factor(problem: TaskRegression, readings: Readings) -> Array:
 # Phi' + noise S^-1. Where every task was read at every row, F'SF = P diag(l) P' and B = V diag(m)
 # V' make Phi'S Phi diagonal; where not, it is factored.
 
-_FEATURES_EPS = float(np.finfo(np.float64).eps)
 _ROUNDS = 4  # of the equations: the first, and what rounding left of them
 _SHRINKS = 0.5  # of what was left: a round that leaves more is the last
 
@@ -255,7 +241,7 @@ def _features_whole(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     log_determinant += (F.shape[0] - F.shape[1]) * len(m) * float(np.log(noise))
     likelihood = _likelihood(problem, coef, U, log_determinant)
     value = TaskPosterior(coef, P, values, None, likelihood, weights=U @ task_root(problem.tasks))
-    singular = bool(noise <= len(values) * _FEATURES_EPS * float(spectrum.max(initial=0.0)))
+    singular = bool(noise <= len(values) * _EPS * float(spectrum.max(initial=0.0)))
     return value, Status.SINGULAR if singular else Status.SOLVED
 
 
@@ -271,8 +257,11 @@ def _with_gaps(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     matrix = normal.reshape(T * D, T * D)
     largest = float(matrix.diagonal().max(initial=0.0))
     factor = choose_backend().stored(matrix).cholesky(np.full(T * D, noise))
-    singular = factor is None or noise <= T * D * _FEATURES_EPS * largest
-    held = HostFactor(nearest_factor(matrix, noise)) if factor is None else factor
+    singular = factor is None or noise <= T * D * _EPS * largest
+    held = factor
+    if held is None:
+        values, vectors = interruptible(np.linalg.eigh, matrix)
+        held = HostFactor(nearest_factor(values + noise, vectors))
     coef, U = _refined(problem, lambda G: held.solve(G.T.reshape(-1, 1)).reshape(T, D).T)
     log_determinant = 2.0 * float(np.sum(np.log(held.diagonal())))
     log_determinant += (len(problem.readings.row) - T * D) * float(np.log(noise))
@@ -318,19 +307,9 @@ def _likelihood(problem: TaskRegression, A: Array, U: Array, log_determinant: fl
     return task_log_likelihood(squares, log_determinant, problem.readings, s, noise)
 
 
-def nearest_factor(matrix: Array, noise: float) -> Array:
-    """Return the factor of matrix + noise without eigenvalues at the level of rounding."""
-    values, vectors = interruptible(np.linalg.eigh, matrix)
-    values = values + noise
-    floor = len(values) * _FEATURES_EPS * float(np.abs(values).max(initial=np.finfo(float).tiny))
-    half = vectors * np.sqrt(np.maximum(values, floor))
-    R = interruptible(np.linalg.qr, half.T, mode="r")
-    return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
-
-
-# --- evidence ------------------------------------------------------------------------------------
+# --- log marginal likelihood ---------------------------------------------------------------------
 #
-# The likelihood of several tasks and its gradient, in either form.
+# The log marginal likelihood and its gradient, whether or not all tasks have all readings.
 
 
 class _Slopes(NamedTuple):
@@ -451,7 +430,7 @@ def _readings(problem: TaskEvidence, K: Array, B: Array, noise: float) -> _Slope
     return _Slopes(value, by_tasks, by_kernel, by_noise)
 
 
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(TaskEvidence)(lambda problem: TaskAscent())
 

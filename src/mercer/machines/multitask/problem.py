@@ -1,4 +1,4 @@
-"""Gaussian processes of several tasks with covariance B[t, u] k(x, z).
+"""Problems and answers of multi-task Gaussian processes with covariance B[t, u] k(x, z).
 
 With targets Y of n rows and T tasks, the covariance of all readings is B (x) K + noise I (x) S^-1.
 Where every task was read at every row, nothing of size n T is needed: with S^1/2 K S^1/2 =

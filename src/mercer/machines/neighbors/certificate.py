@@ -1,4 +1,4 @@
-"""Certificates of nearest rows and of class means."""
+"""Certificates of nearest and most similar samples, and of class means."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from mercer.machines.neighbors.problem import (
 from mercer.resources import rows_at_once
 from mercer.solvers.certificate import Certificate, certify, larger
 
-# --- nearest -------------------------------------------------------------------------------------
+# --- nearest samples -----------------------------------------------------------------------------
 #
-# Are these the nearest, or most similar, points? All from the asked points, anew in float64.
+# Neighborhoods are verified with distances or similarities evaluated anew in float64.
 
 _TOL = 1e-9
 _AT_ONCE = 256
@@ -133,7 +133,7 @@ def _excess(key: Array, index: Array, rounding: float) -> Array:
 
 # --- class means ---------------------------------------------------------------------------------
 #
-# Are these the class means? Shares that add up, and lengths computed anew.
+# The shares are known; squared norms of the means are computed anew.
 
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
 _LOST = 1e-15  # of k(x, x) before rows were centred: an estimate of the rounding that leaves

@@ -1,4 +1,4 @@
-"""Nearest mean: the simplest classifier of feature space."""
+"""Estimator `NearestMean`: classification by the nearest class mean in feature space."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nearest neighbours in feature space: votes of the k rows most like a new one."""
+"""Estimator `NearestNeighbors`: votes of the k nearest or most similar training samples."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Nearest rows, most similar rows, and class means: the problems, and means in closed form."""
+"""Problems of nearest and most similar samples and of class means, with the solver of means."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from mercer.gram import Gram
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.dispatch import choose
 
-# --- nearest -------------------------------------------------------------------------------------
-#
-# The nearest points of some points, in feature space, and the most similar ones.
+# --- nearest samples -----------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +67,6 @@ class MostSimilar:
 
 
 # --- class means ---------------------------------------------------------------------------------
-#
-# Means of classes in feature space: what the simplest of classifiers compares a row with.
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,9 +114,7 @@ class ClassMeans:
         return shares
 
 
-# --- class means ---------------------------------------------------------------------------------
-#
-# Class means: their coefficients are known, their lengths are one product with K.
+# --- solver of class means -----------------------------------------------------------------------
 
 _ROUNDING = 1e-7  # of the longest row: means nearer than that cannot be told apart
 
@@ -150,6 +144,6 @@ def _closest(products: Array) -> float:
     return float(apart[np.triu_indices(len(apart), 1)].min(initial=np.inf))
 
 
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(ClassMeans)(lambda problem: Averages())

@@ -1,4 +1,4 @@
-"""Search for nearest or most similar rows, and votes of neighbors."""
+"""Search for nearest or most similar samples, and votes of neighbors."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from mercer.machines.base.targets import DistinctRows
 from mercer.resources import rows_at_once
 from mercer.rows.points import row_count
 
-# --- nearest -------------------------------------------------------------------------------------
+# --- nearest samples -----------------------------------------------------------------------------
 #
-# Who is near: the search for neighbours by distance, in a space of rows or in a given matrix.
+# Search by distance, in a space of samples or in a given matrix.
 
-_NEAREST_BLOCK = 2048  # rows of a given matrix looked at together
+_BLOCK = 2048  # rows compared at a time, if the memory budget allows
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,15 +122,13 @@ class MatrixSearch(NeighbourSearch):
     def _nearest(self, K: Array, count: int, own: bool) -> FoundRows:
         lengths = self.matrix.diagonal().astype(np.float64)
         parts = []
-        for first in range(0, max(len(K), 1), _NEAREST_BLOCK):
-            block = np.asarray(K[first : first + _NEAREST_BLOCK], dtype=np.float64)
+        for first in range(0, max(len(K), 1), _BLOCK):
+            block = np.asarray(K[first : first + _BLOCK], dtype=np.float64)
             block = block if own else block[:, self.rows]
             key = self._key(block, lengths)
             if own:
                 key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
-            index = smallest(key, count)
-            at = np.take_along_axis
-            parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
+            parts.append(_smallest_of(key, block, count))
         return FoundRows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _key(self, block: Array, lengths: Array) -> Array:
@@ -215,6 +213,13 @@ def smallest(key: Array, count: int) -> Array:
     return np.take_along_axis(index, order, axis=1)
 
 
+def _smallest_of(key: Array, block: Array, count: int) -> tuple[Array, Array, Array]:
+    """Return columns, keys and similarities of the smallest keys of each row."""
+    index = smallest(key, count)
+    at = np.take_along_axis
+    return index, at(key, index, axis=1), at(block, index, axis=1)
+
+
 def with_copies(
     found: FoundRows, own: tuple[Array, Array], w: Array, copies: Array
 ) -> tuple[FoundRows, Array]:
@@ -232,11 +237,10 @@ def with_copies(
     return turned, at(weight, order, axis=1)
 
 
-# --- similar -------------------------------------------------------------------------------------
+# --- most similar samples ------------------------------------------------------------------------
 #
-# Who is most alike: the search for neighbours by largest similarity instead of distance.
+# Search by the largest similarity instead of the smallest distance.
 
-_SIMILAR_BLOCK = 2048  # rows looked at together, where the memory budget allows
 _ARRAYS = 4  # of a block: similarities, keys, and two while they are sorted
 
 
@@ -267,7 +271,7 @@ class RowSimilarity(NeighbourSearch):
 
     def _most(self, Z: Points, count: int, own: bool) -> FoundRows:
         cross, m = self.source.cross(Z), row_count(Z)
-        step = rows_at_once(self.source.n, _SIMILAR_BLOCK, arrays=_ARRAYS)
+        step = rows_at_once(self.source.n, _BLOCK, arrays=_ARRAYS)
         parts = []
         for first in range(0, max(m, 1), step):
             check()
@@ -280,9 +284,7 @@ class RowSimilarity(NeighbourSearch):
                 )
             if own:
                 key[np.arange(len(key)), first + np.arange(len(key))] = np.inf
-            index = smallest(key, count)
-            at = np.take_along_axis
-            parts.append((index, at(key, index, axis=1), at(block, index, axis=1)))
+            parts.append(_smallest_of(key, block, count))
         return FoundRows(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
 
@@ -300,7 +302,7 @@ class MatrixSimilarity(MatrixSearch):
 
 # --- votes ---------------------------------------------------------------------------------------
 #
-# Votes of neighbours: one each, or as many as they are similar, and who wins.
+# Votes of neighbors, equal or weighted by similarity, and the class that wins.
 
 Weighing = Callable[[Array, Array], Array]
 

@@ -1,4 +1,4 @@
-"""Estimators `Autoencoder` and `VariationalAutoencoder`."""
+"""Estimators `Autoencoder` and `VariationalAutoencoder`, and their base."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
 
-# --- network machine -----------------------------------------------------------------------------
+# --- base of both --------------------------------------------------------------------------------
 #
-# What both autoencoders share: rows in units, rows held out, training, codes and the way back.
+# Samples in units, held-out samples, training, codes and reconstructions.
 
 _STEPS, _PASSES = 2000, 200  # of quasi-Newton steps; of passes over the rows in small batches
 
@@ -348,8 +348,6 @@ def centred_units(machine: Any, X: Array, weights: Array) -> tuple[Array, float]
 
 
 # --- autoencoder ---------------------------------------------------------------------------------
-#
-# Autoencoders: rows through a narrow code and back, with as little lost as possible.
 
 
 class Autoencoder(NetworkMachine):
@@ -544,8 +542,6 @@ def _root(covariance: Array) -> Array:
 
 
 # --- variational autoencoder ---------------------------------------------------------------------
-#
-# Variational autoencoders: a model of the rows whose decoder is a network.
 
 
 class VariationalAutoencoder(NetworkMachine):

@@ -1,4 +1,4 @@
-"""Training of networks: torch objectives, held-out rows, Adam, and L-BFGS."""
+"""Training of autoencoders: L-BFGS, Adam, early stopping, and objectives in torch."""
 
 from __future__ import annotations
 
@@ -30,12 +30,258 @@ from mercer.resources import thread_limit
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.dispatch import choose
 
-# --- torch loss ----------------------------------------------------------------------------------
+# --- base of solvers -----------------------------------------------------------------------------
 #
-# Objectives of autoencoders as torch writes them, for derivatives by its automatic rules.
+# Random starts, and early stopping by the loss of held-out samples.
+
+
+@dataclass
+class EarlyStopping:
+    """What rows held out say on the way: the parameters that served them best are kept.
+
+    Parameters
+    ----------
+    problem : Autoencoding or VariationalAutoencoding
+        Whose rows are held out; without any, the last parameters are kept.
+    patience : int or None
+        Looks without an improvement after which to stop; None never stops.
+    """
+
+    problem: Any
+    patience: int | None
+    best: float = np.inf
+    kept: Array | None = None
+    idle: int = 0
+    losses: list[float] = field(default_factory=list)
+
+    def look(self, parameters: Array) -> bool:
+        """Note how the rows held out fare; True means that they have not gained for long."""
+        if self.patience is None or not len(self.problem.held_out):
+            self.kept = parameters.copy()
+            return False
+        loss = self.problem.held_out_loss(parameters)
+        self.losses.append(loss)
+        if self.kept is None or loss < self.best:
+            self.best, self.kept, self.idle = loss, parameters.copy(), 0
+        else:
+            self.idle += 1
+        return self.idle >= self.patience
+
+
+@dataclass(frozen=True)
+class NetworkSolver(Solver):
+    """Base of solvers that train networks.
+
+    Parameters
+    ----------
+    tol : float
+        Largest derivative of the objective to reach.
+    max_iter : int
+        Largest number of steps, or of passes over the rows.
+    patience : int or None
+        Looks at the rows held out without an improvement after which to stop.
+    seed : int
+        Of the start, the order of the rows, and draws that change from pass to pass.
+    """
+
+    answers = (Autoencoding, VariationalAutoencoding)
+
+    tol: float = 1e-4
+    max_iter: int = 2000
+    patience: int | None = None
+    seed: int = 0
+
+    def _obstacle(self, problem: Any) -> str | None:
+        return None if has_torch() else f"{type(self).__name__} trains with torch: {INSTALL}"
+
+    @abstractmethod
+    def _descend(
+        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
+    ) -> tuple[Status, int]:
+        """Descend from parameters; return how that ended and after how many steps."""
+
+    def run(self, problem: Any, watch: Watch, start: NetworkParameters | None = None) -> Solution:
+        """Descend from a start that is drawn, or given."""
+        rng = np.random.default_rng([self.seed, 2])
+        at = problem.start(rng) if start is None else start.parameters
+        held = EarlyStopping(problem, self.patience)
+        rows = min(len(problem.X), getattr(self, "batch_size", len(problem.X)))
+        with torch_threads(6.0 * problem.size * rows * getattr(problem, "draws", 1)):
+            status, steps = self._descend(problem, at, watch, held, rng)
+        assert held.kept is not None  # every descent looks at its start
+        detail = "" if not held.losses else f"held-out loss {held.best:.4g}"
+        return report(self, NetworkParameters(held.kept), status, steps, watch, detail)
+
+
+# --- L-BFGS --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NetworkLBFGS(NetworkSolver):
+    """Limited-memory quasi-Newton steps on all rows; draws of a variational bound are fixed.
+
+    Parameters
+    ----------
+    tol : float
+        Largest derivative of the objective to reach.
+    max_iter : int
+        Largest number of steps.
+    patience : int or None
+        Looks at the rows held out without an improvement after which to stop.
+    seed : int
+        Of the start.
+    memory : int
+        Changes of the gradient that are remembered.
+    """
+
+    memory: int = 20
+
+    def _descend(
+        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
+    ) -> tuple[Status, int]:
+        objective = TorchObjective(problem)
+        fixed = problem.noise(len(problem.X)) if hasattr(problem, "noise") else None
+        ended: list[Status] = []
+        latest: list[Array] = [at]  # the slope where the line search ended
+        held.look(at)
+
+        def value(parameters: Array) -> tuple[float, Array]:
+            deadline.check()
+            found, slope = objective(parameters, noise=fixed)
+            latest[0] = slope
+            return found if np.isfinite(found) else np.finfo(float).max, slope
+
+        def after_step(parameters: Array) -> None:
+            if held.look(parameters):
+                ended.append(Status.EARLY_STOPPED)
+                raise StopIteration
+            if watch.tick(len(watch.trace) + 1, float(np.abs(latest[0]).max())):
+                ended.append(watch.stopped or Status.STOPPED)
+                raise StopIteration
+
+        options: Any = {
+            "maxiter": self.max_iter,
+            "maxfun": 20 * self.max_iter,
+            "maxcor": self.memory,
+            "gtol": self.tol,
+            "ftol": 0.0,
+            "maxls": 40,
+        }
+        found: Any = None
+        with watch.keeping():
+            step: Any = after_step
+            found = minimize(value, at, jac=True, method="L-BFGS-B", callback=step, options=options)
+        if found is None:  # cut short within a step
+            return Status.TIME_LIMIT, len(watch.trace)
+        return self._ending(problem, value, found, held, ended)
+
+    def _ending(
+        self, problem: Any, value: Any, found: Any, held: EarlyStopping, ended: list[Status]
+    ) -> tuple[Status, int]:
+        if ended:
+            return ended[0], int(found.nit)
+        if held.patience is None or not len(problem.held_out):
+            held.kept = found.x
+        assert held.kept is not None
+        if np.abs(value(held.kept)[1]).max() <= self.tol:
+            return Status.SOLVED, int(found.nit)
+        if held.losses and held.kept is not found.x and np.abs(found.jac).max() <= self.tol:
+            return Status.EARLY_STOPPED, int(found.nit)
+        at_limit = int(found.nit) >= self.max_iter
+        return (Status.ITERATION_LIMIT if at_limit else Status.INACCURATE), int(found.nit)
+
+
+# --- Adam ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class NetworkAdam(NetworkSolver):
+    """Steps of Adam (Kingma and Ba, 2015) on a few rows at a time, drawn anew in every pass.
+
+    Parameters
+    ----------
+    tol : float
+        Largest derivative of the objective, on all rows, to reach.
+    max_iter : int
+        Largest number of passes over the rows.
+    patience : int or None
+        Passes without an improvement on the rows held out after which to stop.
+    seed : int
+        Of the start, the order of the rows and the draws.
+    batch_size : int
+        Rows of a step.
+    learning_rate : float
+        Length of steps.
+    """
+
+    batch_size: int = 64
+    learning_rate: float = 1e-3
+
+    def _descend(
+        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
+    ) -> tuple[Status, int]:
+        objective, at = TorchObjective(problem), at.copy()
+        moments = np.zeros((2, len(at)))
+        n, steps = len(problem.X), 0
+        draw = getattr(problem, "draws", None)
+        held.look(at)
+        for epoch in range(1, self.max_iter + 1):
+            summed = np.zeros(len(at))
+            with watch.keeping():
+                order = rng.permutation(n)
+                for first in range(0, n, self.batch_size):
+                    deadline.check()
+                    index = np.sort(order[first : first + self.batch_size])
+                    noise = None
+                    if draw is not None:
+                        noise = rng.standard_normal((draw, len(index), problem.layout.code))
+                    _, slope = objective(at, index, noise)
+                    summed += slope * (problem.weights[index].sum() / problem.weights.sum())
+                    steps += 1
+                    at -= adam_step(moments, slope, steps, self.learning_rate)
+            if not np.isfinite(at).all():
+                return Status.INACCURATE, epoch
+            if held.look(at):
+                return Status.EARLY_STOPPED, epoch
+            size = float(np.abs(summed).max())
+            if watch.tick(epoch, size):
+                return watch.stopped or Status.STOPPED, epoch
+            if size <= self.tol and self._is_stationary(problem, objective, held):
+                return Status.SOLVED, epoch
+        done = self._is_stationary(problem, objective, held)
+        return (Status.SOLVED if done else Status.ITERATION_LIMIT), self.max_iter
+
+    def _is_stationary(self, problem: Any, objective: TorchObjective, held: EarlyStopping) -> bool:
+        assert held.kept is not None
+        fixed = problem.noise(len(problem.X)) if hasattr(problem, "noise") else None
+        return bool(np.abs(objective(held.kept, noise=fixed)[1]).max() <= self.tol)
+
+
+_FIRST, _SECOND, _SMALL = 0.9, 0.999, 1e-8  # of the paper
+
+
+def adam_step(moments: Array, slope: Array, steps: int, rate: float) -> Array:
+    """Return the step of Adam, and renew its two running means in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> adam_step(np.zeros((2, 1)), np.array([4.0]), 1, 0.1).round(6)
+    array([0.1])
+    """
+    moments[0] += (1.0 - _FIRST) * (slope - moments[0])
+    moments[1] += (1.0 - _SECOND) * (slope**2 - moments[1])
+    mean = moments[0] / (1.0 - _FIRST**steps)
+    spread = moments[1] / (1.0 - _SECOND**steps)
+    return np.asarray(rate * mean / (np.sqrt(spread) + _SMALL))
+
+
+# --- objectives in torch -------------------------------------------------------------------------
 #
-# The same formulas stand in `problems/neural` in NumPy, with derivatives by hand: certificates
-# use those, so that neither is judged by itself.
+# Objectives of autoencoders in torch, for gradients by automatic differentiation.
+#
+# `problem.py` has the same formulas in NumPy, with gradients by hand: certificates use those, so
+# that they are independent of torch.
 
 _THREAD_WORK = 5e8  # multiplications of a step for each thread: a tenth of a second
 INSTALL = 'pip install "mercer[torch]"'
@@ -153,257 +399,7 @@ class TorchObjective:
         return float(loss.detach()), at.grad.numpy()
 
 
-# --- training ------------------------------------------------------------------------------------
-#
-# What solvers of networks share: a start that is drawn, and rows held out that say the end.
-
-
-@dataclass
-class EarlyStopping:
-    """What rows held out say on the way: the parameters that served them best are kept.
-
-    Parameters
-    ----------
-    problem : Autoencoding or VariationalAutoencoding
-        Whose rows are held out; without any, the last parameters are kept.
-    patience : int or None
-        Looks without an improvement after which to stop; None never stops.
-    """
-
-    problem: Any
-    patience: int | None
-    best: float = np.inf
-    kept: Array | None = None
-    idle: int = 0
-    losses: list[float] = field(default_factory=list)
-
-    def look(self, parameters: Array) -> bool:
-        """Note how the rows held out fare; True means that they have not gained for long."""
-        if self.patience is None or not len(self.problem.held_out):
-            self.kept = parameters.copy()
-            return False
-        loss = self.problem.held_out_loss(parameters)
-        self.losses.append(loss)
-        if self.kept is None or loss < self.best:
-            self.best, self.kept, self.idle = loss, parameters.copy(), 0
-        else:
-            self.idle += 1
-        return self.idle >= self.patience
-
-
-@dataclass(frozen=True)
-class NetworkSolver(Solver):
-    """Base of solvers that train networks.
-
-    Parameters
-    ----------
-    tol : float
-        Largest derivative of the objective to reach.
-    max_iter : int
-        Largest number of steps, or of passes over the rows.
-    patience : int or None
-        Looks at the rows held out without an improvement after which to stop.
-    seed : int
-        Of the start, the order of the rows, and draws that change from pass to pass.
-    """
-
-    answers = (Autoencoding, VariationalAutoencoding)
-
-    tol: float = 1e-4
-    max_iter: int = 2000
-    patience: int | None = None
-    seed: int = 0
-
-    def _obstacle(self, problem: Any) -> str | None:
-        return None if has_torch() else f"{type(self).__name__} trains with torch: {INSTALL}"
-
-    @abstractmethod
-    def _descend(
-        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
-    ) -> tuple[Status, int]:
-        """Descend from parameters; return how that ended and after how many steps."""
-
-    def run(self, problem: Any, watch: Watch, start: NetworkParameters | None = None) -> Solution:
-        """Descend from a start that is drawn, or given."""
-        rng = np.random.default_rng([self.seed, 2])
-        at = problem.start(rng) if start is None else start.parameters
-        held = EarlyStopping(problem, self.patience)
-        rows = min(len(problem.X), getattr(self, "batch_size", len(problem.X)))
-        with torch_threads(6.0 * problem.size * rows * getattr(problem, "draws", 1)):
-            status, steps = self._descend(problem, at, watch, held, rng)
-        assert held.kept is not None  # every descent looks at its start
-        detail = "" if not held.losses else f"held-out loss {held.best:.4g}"
-        return report(self, NetworkParameters(held.kept), status, steps, watch, detail)
-
-
-# --- network adam --------------------------------------------------------------------------------
-#
-# Adam for networks: short steps on a few rows at a time.
-
-
-@dataclass(frozen=True)
-class NetworkAdam(NetworkSolver):
-    """Steps of Adam (Kingma and Ba, 2015) on a few rows at a time, drawn anew in every pass.
-
-    Parameters
-    ----------
-    tol : float
-        Largest derivative of the objective, on all rows, to reach.
-    max_iter : int
-        Largest number of passes over the rows.
-    patience : int or None
-        Passes without an improvement on the rows held out after which to stop.
-    seed : int
-        Of the start, the order of the rows and the draws.
-    batch_size : int
-        Rows of a step.
-    learning_rate : float
-        Length of steps.
-    """
-
-    batch_size: int = 64
-    learning_rate: float = 1e-3
-
-    def _descend(
-        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
-    ) -> tuple[Status, int]:
-        objective, at = TorchObjective(problem), at.copy()
-        moments = np.zeros((2, len(at)))
-        n, steps = len(problem.X), 0
-        draw = getattr(problem, "draws", None)
-        held.look(at)
-        for epoch in range(1, self.max_iter + 1):
-            summed = np.zeros(len(at))
-            with watch.keeping():
-                order = rng.permutation(n)
-                for first in range(0, n, self.batch_size):
-                    deadline.check()
-                    index = np.sort(order[first : first + self.batch_size])
-                    noise = None
-                    if draw is not None:
-                        noise = rng.standard_normal((draw, len(index), problem.layout.code))
-                    _, slope = objective(at, index, noise)
-                    summed += slope * (problem.weights[index].sum() / problem.weights.sum())
-                    steps += 1
-                    at -= adam_step(moments, slope, steps, self.learning_rate)
-            if not np.isfinite(at).all():
-                return Status.INACCURATE, epoch
-            if held.look(at):
-                return Status.EARLY_STOPPED, epoch
-            size = float(np.abs(summed).max())
-            if watch.tick(epoch, size):
-                return watch.stopped or Status.STOPPED, epoch
-            if size <= self.tol and self._is_stationary(problem, objective, held):
-                return Status.SOLVED, epoch
-        done = self._is_stationary(problem, objective, held)
-        return (Status.SOLVED if done else Status.ITERATION_LIMIT), self.max_iter
-
-    def _is_stationary(self, problem: Any, objective: TorchObjective, held: EarlyStopping) -> bool:
-        assert held.kept is not None
-        fixed = problem.noise(len(problem.X)) if hasattr(problem, "noise") else None
-        return bool(np.abs(objective(held.kept, noise=fixed)[1]).max() <= self.tol)
-
-
-_FIRST, _SECOND, _SMALL = 0.9, 0.999, 1e-8  # of the paper
-
-
-def adam_step(moments: Array, slope: Array, steps: int, rate: float) -> Array:
-    """Return the step of Adam, and renew its two running means in place.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> adam_step(np.zeros((2, 1)), np.array([4.0]), 1, 0.1).round(6)
-    array([0.1])
-    """
-    moments[0] += (1.0 - _FIRST) * (slope - moments[0])
-    moments[1] += (1.0 - _SECOND) * (slope**2 - moments[1])
-    mean = moments[0] / (1.0 - _FIRST**steps)
-    spread = moments[1] / (1.0 - _SECOND**steps)
-    return np.asarray(rate * mean / (np.sqrt(spread) + _SMALL))
-
-
-# --- network lbfgs -------------------------------------------------------------------------------
-#
-# Quasi-Newton steps for networks, on all rows at once.
-
-
-@dataclass(frozen=True)
-class NetworkLBFGS(NetworkSolver):
-    """Limited-memory quasi-Newton steps on all rows; draws of a variational bound are fixed.
-
-    Parameters
-    ----------
-    tol : float
-        Largest derivative of the objective to reach.
-    max_iter : int
-        Largest number of steps.
-    patience : int or None
-        Looks at the rows held out without an improvement after which to stop.
-    seed : int
-        Of the start.
-    memory : int
-        Changes of the gradient that are remembered.
-    """
-
-    memory: int = 20
-
-    def _descend(
-        self, problem: Any, at: Array, watch: Watch, held: EarlyStopping, rng: np.random.Generator
-    ) -> tuple[Status, int]:
-        objective = TorchObjective(problem)
-        fixed = problem.noise(len(problem.X)) if hasattr(problem, "noise") else None
-        ended: list[Status] = []
-        latest: list[Array] = [at]  # the slope where the line search ended
-        held.look(at)
-
-        def value(parameters: Array) -> tuple[float, Array]:
-            deadline.check()
-            found, slope = objective(parameters, noise=fixed)
-            latest[0] = slope
-            return found if np.isfinite(found) else np.finfo(float).max, slope
-
-        def after_step(parameters: Array) -> None:
-            if held.look(parameters):
-                ended.append(Status.EARLY_STOPPED)
-                raise StopIteration
-            if watch.tick(len(watch.trace) + 1, float(np.abs(latest[0]).max())):
-                ended.append(watch.stopped or Status.STOPPED)
-                raise StopIteration
-
-        options: Any = {
-            "maxiter": self.max_iter,
-            "maxfun": 20 * self.max_iter,
-            "maxcor": self.memory,
-            "gtol": self.tol,
-            "ftol": 0.0,
-            "maxls": 40,
-        }
-        found: Any = None
-        with watch.keeping():
-            step: Any = after_step
-            found = minimize(value, at, jac=True, method="L-BFGS-B", callback=step, options=options)
-        if found is None:  # cut short within a step
-            return Status.TIME_LIMIT, len(watch.trace)
-        return self._ending(problem, value, found, held, ended)
-
-    def _ending(
-        self, problem: Any, value: Any, found: Any, held: EarlyStopping, ended: list[Status]
-    ) -> tuple[Status, int]:
-        if ended:
-            return ended[0], int(found.nit)
-        if held.patience is None or not len(problem.held_out):
-            held.kept = found.x
-        assert held.kept is not None
-        if np.abs(value(held.kept)[1]).max() <= self.tol:
-            return Status.SOLVED, int(found.nit)
-        if held.losses and held.kept is not found.x and np.abs(found.jac).max() <= self.tol:
-            return Status.EARLY_STOPPED, int(found.nit)
-        at_limit = int(found.nit) >= self.max_iter
-        return (Status.ITERATION_LIMIT if at_limit else Status.INACCURATE), int(found.nit)
-
-
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(Autoencoding)(lambda problem: NetworkLBFGS())
 choose.register(VariationalAutoencoding)(lambda problem: NetworkLBFGS())

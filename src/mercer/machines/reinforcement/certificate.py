@@ -1,4 +1,4 @@
-"""Do action values agree with the sample, and with themselves? From kernel, rows and answer."""
+"""Certificate of action values: the residual of their equation, and of Bellman's on the sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Estimators `FittedQ` and `KernelLSPI`, transitions, and greedy policies."""
+"""Estimators `FittedQ` and `KernelLSPI` of action values, and samples of transitions."""
 
 from __future__ import annotations
 
@@ -29,100 +29,9 @@ from mercer.solvers.base import Callback, Solution, Solver
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
 
-# --- transitions ---------------------------------------------------------------------------------
-#
-# What happened: states, actions, rewards and the states after them.
-
-
-@dataclass(frozen=True, eq=False)
-class Transitions:
-    """A sample of a Markov decision process.
-
-    Attributes
-    ----------
-    states : (n, d) array
-        Where it was.
-    actions : (n,) array
-        What was done.
-    rewards : (n,) array
-        What that was worth.
-    next_states : (n, d) array
-        Where it led.
-    ended : (n,) bool array
-        Whether nothing comes after it.
-    weights : (n,) array or None
-        How often each counts: a row of weight 2 is that row twice. None for once each.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> seen = Transitions([[0.0]], [1.0], [-1.0], [[1.0]], [False])
-    >>> len(seen)
-    1
-    """
-
-    states: Array
-    actions: Array
-    rewards: Array
-    next_states: Array
-    ended: Array
-    weights: Array | None = None
-
-    def __post_init__(self) -> None:
-        rows = {}
-        for name in ("states", "next_states"):
-            rows[name] = np.asarray(read_array("Transitions", getattr(self, name), name), float)
-            refuse_nonfinite("Transitions", rows[name], name)
-        n = len(rows["states"])
-        if rows["next_states"].shape != rows["states"].shape:
-            raise ValueError(
-                f"Transitions: next_states of shape {rows['next_states'].shape} must have the "
-                f"shape of states, {rows['states'].shape}"
-            )
-        weights = np.ones(n) if self.weights is None else self.weights
-        for name, values in (
-            ("actions", self.actions),
-            ("rewards", self.rewards),
-            ("weights", weights),
-        ):
-            rows[name] = np.asarray(values, dtype=np.float64)
-            if rows[name].shape != (n,) or not np.isfinite(rows[name]).all():
-                raise ValueError(
-                    f"Transitions: {name} must be {n} finite numbers, one for each row"
-                )
-        if (rows["weights"] < 0).any() or not rows["weights"].any():
-            raise ValueError("Transitions: weights must not be negative, and not all zero")
-        rows["ended"] = np.asarray(self.ended, dtype=bool)
-        if rows["ended"].shape != (n,):
-            raise ValueError(f"Transitions: ended must be {n} truth values, one for each row")
-        for name, values in rows.items():
-            object.__setattr__(self, name, values)
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    @property
-    def rows(self) -> Array:
-        """States and actions side by side, (n, d + 1): what kernels compare."""
-        return np.column_stack([self.states, self.actions])
-
-    def next_rows(self, actions: Sequence[float]) -> Array:
-        """Return the next states with every action, (actions * n, d + 1), action by action."""
-        n = len(self)
-        return np.vstack([np.column_stack([self.next_states, np.full(n, a)]) for a in actions])
-
-    @staticmethod
-    def joined(parts: Sequence[Transitions]) -> Transitions:
-        """Return several samples as one."""
-        names = ("states", "actions", "rewards", "next_states", "ended", "weights")
-        return Transitions(
-            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
-        )
-
-
 # --- action values -------------------------------------------------------------------------------
 #
-# What both methods share: the equation of a sample, action values, and the greedy policy.
+# Base of both methods: the equation of a sample, action values, and the greedy policy.
 
 _APART = 0.01  # of the least difference of actions: nothing is left of their similarity
 
@@ -298,9 +207,7 @@ def default_kernel(points: Array, actions: Sequence[float] | Array) -> Kernel:
     return Matern(1.5, scale=[*np.where(spread > 0, spread, 1.0), apart])
 
 
-# --- fitted q ------------------------------------------------------------------------------------
-#
-# Fitted Q iteration with kernel ridge regression.
+# --- fitted Q iteration --------------------------------------------------------------------------
 
 
 class FittedQ(ActionValues):
@@ -382,9 +289,7 @@ class FittedQ(ActionValues):
         return FittedQIteration(float(self.tol), int(self.max_iter))
 
 
-# --- kernel lspi ---------------------------------------------------------------------------------
-#
-# Least-squares policy iteration with kernels.
+# --- least-squares policy iteration --------------------------------------------------------------
 
 
 class KernelLSPI(ActionValues):
@@ -465,3 +370,94 @@ class KernelLSPI(ActionValues):
 
     def _solver(self) -> KernelPolicyIteration:
         return KernelPolicyIteration(float(self.tol), int(self.max_iter))
+
+
+# --- transitions ---------------------------------------------------------------------------------
+#
+# The sample to learn from: states, actions, rewards and next states.
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """A sample of a Markov decision process.
+
+    Attributes
+    ----------
+    states : (n, d) array
+        Where it was.
+    actions : (n,) array
+        What was done.
+    rewards : (n,) array
+        What that was worth.
+    next_states : (n, d) array
+        Where it led.
+    ended : (n,) bool array
+        Whether nothing comes after it.
+    weights : (n,) array or None
+        How often each counts: a row of weight 2 is that row twice. None for once each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> seen = Transitions([[0.0]], [1.0], [-1.0], [[1.0]], [False])
+    >>> len(seen)
+    1
+    """
+
+    states: Array
+    actions: Array
+    rewards: Array
+    next_states: Array
+    ended: Array
+    weights: Array | None = None
+
+    def __post_init__(self) -> None:
+        rows = {}
+        for name in ("states", "next_states"):
+            rows[name] = np.asarray(read_array("Transitions", getattr(self, name), name), float)
+            refuse_nonfinite("Transitions", rows[name], name)
+        n = len(rows["states"])
+        if rows["next_states"].shape != rows["states"].shape:
+            raise ValueError(
+                f"Transitions: next_states of shape {rows['next_states'].shape} must have the "
+                f"shape of states, {rows['states'].shape}"
+            )
+        weights = np.ones(n) if self.weights is None else self.weights
+        for name, values in (
+            ("actions", self.actions),
+            ("rewards", self.rewards),
+            ("weights", weights),
+        ):
+            rows[name] = np.asarray(values, dtype=np.float64)
+            if rows[name].shape != (n,) or not np.isfinite(rows[name]).all():
+                raise ValueError(
+                    f"Transitions: {name} must be {n} finite numbers, one for each row"
+                )
+        if (rows["weights"] < 0).any() or not rows["weights"].any():
+            raise ValueError("Transitions: weights must not be negative, and not all zero")
+        rows["ended"] = np.asarray(self.ended, dtype=bool)
+        if rows["ended"].shape != (n,):
+            raise ValueError(f"Transitions: ended must be {n} truth values, one for each row")
+        for name, values in rows.items():
+            object.__setattr__(self, name, values)
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    @property
+    def rows(self) -> Array:
+        """States and actions side by side, (n, d + 1): what kernels compare."""
+        return np.column_stack([self.states, self.actions])
+
+    def next_rows(self, actions: Sequence[float]) -> Array:
+        """Return the next states with every action, (actions * n, d + 1), action by action."""
+        n = len(self)
+        return np.vstack([np.column_stack([self.next_states, np.full(n, a)]) for a in actions])
+
+    @staticmethod
+    def joined(parts: Sequence[Transitions]) -> Transitions:
+        """Return several samples as one."""
+        names = ("states", "actions", "rewards", "next_states", "ended", "weights")
+        return Transitions(
+            *(np.concatenate([getattr(part, name) for part in parts]) for name in names)
+        )

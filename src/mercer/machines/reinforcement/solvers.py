@@ -1,4 +1,4 @@
-"""Kernel policy iteration, and fitted Q iteration."""
+"""Solvers of action values: kernel policy iteration and fitted Q iteration."""
 
 from __future__ import annotations
 
@@ -14,8 +14,6 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.dispatch import choose
 
 # --- policy iteration ----------------------------------------------------------------------------
-#
-# Least-squares policy iteration with kernels: value a policy exactly, act greedily, repeat.
 
 
 @dataclass(frozen=True)
@@ -93,9 +91,7 @@ def valued(problem: BellmanEquation, policy: Array) -> KernelQ:
     return KernelQ(found[:m], float(found[m]))
 
 
-# --- fitted q ------------------------------------------------------------------------------------
-#
-# Fitted Q iteration: regress on the targets of the last values, again and again.
+# --- fitted Q iteration --------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -164,6 +160,6 @@ class RidgeFactor:
         return KernelQ(coef - intercept * self.ones, intercept)
 
 
-# --- choice -------------------------------------------------------------------------------------
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(BellmanEquation)(lambda problem: KernelPolicyIteration())

@@ -11,7 +11,6 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.gram import Gram
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import new_rows, refuse_overflown
@@ -39,9 +38,9 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
 from mercer.solvers.dispatch import solve
 
-# --- diffusion -----------------------------------------------------------------------------------
+# --- base of all three ---------------------------------------------------------------------------
 #
-# What machines share whose labels spread over a graph: the fit, new rows, lonely rows.
+# Fit, predictions for new samples, and samples that no label reaches.
 
 
 class GraphDiffusion(Certified, KernelMachine):
@@ -69,7 +68,7 @@ class GraphDiffusion(Certified, KernelMachine):
         )
         graph = graph_of(self, X)
         self._sparse_graph = self._is_precomputed() and is_sparse(X)
-        question = partial(_question, targets=targets, labelled=labelled, alpha=alpha)
+        question = partial(GraphLabels, targets=targets, labelled=labelled, alpha=alpha)
         problem = question(graph)
         limits = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(problem, **limits)
@@ -119,13 +118,7 @@ class GraphDiffusion(Certified, KernelMachine):
         )
 
 
-def _question(gram: Gram, targets: Array, labelled: Array, alpha: float) -> GraphLabels:
-    return GraphLabels(gram, targets, labelled, alpha)
-
-
-# --- label propagation ---------------------------------------------------------------------------
-#
-# Labels that spread over a graph of similar rows: propagation (harmonic) and spreading.
+# --- label propagation and spreading -------------------------------------------------------------
 
 
 class LabelPropagation(ClassifierMixin, GraphDiffusion):
@@ -363,9 +356,7 @@ class LabelSpreading(LabelPropagation):
             refuse(self, "alpha", self.alpha, must)
 
 
-# --- harmonic ------------------------------------------------------------------------------------
-#
-# A number for each row, known for some: the harmonic function of a graph.
+# --- harmonic regression -------------------------------------------------------------------------
 
 
 class HarmonicRegressor(RegressorMixin, GraphDiffusion):

@@ -44,9 +44,9 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
 
-# --- manifold ------------------------------------------------------------------------------------
+# --- base of both --------------------------------------------------------------------------------
 #
-# What machines share whose kernel is deformed by a graph of all rows.
+# Fits on labeled samples in a kernel that a graph of all samples deforms.
 
 _COPIES = 4  # matrices that the deformation holds at once
 
@@ -103,9 +103,7 @@ def _judged(problem: DeformedKernel, value: Deformation, machine: Any) -> Certif
     return of_both(certify(problem, value), machine.certificate_)
 
 
-# --- laplacian ridge -----------------------------------------------------------------------------
-#
-# Ridge regression with a penalty along a graph of all rows.
+# --- ridge ---------------------------------------------------------------------------------------
 
 
 class LaplacianRidge(MultiOutputMixin, RegressorMixin, ManifoldMachine):
@@ -234,9 +232,7 @@ class LaplacianRidge(MultiOutputMixin, RegressorMixin, ManifoldMachine):
         return np.asarray(self.machine_.predict(rows))
 
 
-# --- laplacian svc -------------------------------------------------------------------------------
-#
-# The support vector classifier with a penalty along a graph of all rows.
+# --- support vector classifier -------------------------------------------------------------------
 
 
 class LaplacianSVC(ClassifierMixin, ManifoldMachine):

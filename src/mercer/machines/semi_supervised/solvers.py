@@ -23,142 +23,7 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.dispatch import choose
 from mercer.solvers.linear_algebra import factor_spd
 
-# --- deform --------------------------------------------------------------------------------------
-#
-# The deformed kernel of labelled rows: one system with all rows, or with the features.
-
-_EPS = float(np.finfo(np.float64).eps)
-_COPIES = 4  # of n^2 numbers: K, M K, its factor, and a product on the way
-
-
-@dataclass(frozen=True)
-class Deform(Solver):
-    """Solve (I + K M) U = K J for U = K T J, J the labelled columns; then T J = J - M U.
-
-    With K = F F' by D < n features the system is I + F'MF, of size D. The second form has no
-    inverse in it: T is as exact as U.
-    """
-
-    answers = DeformedKernel
-
-    def run(self, problem: DeformedKernel, watch: Watch, start: Any = None) -> Solution:
-        """Solve, directly."""
-        if problem.ratio == 0:
-            K = np.asarray(problem.gram.rows(problem.labelled), dtype=np.float64)
-            value = Deformation(problem.units, _symmetric(K[:, problem.labelled]))
-            return report(self, value, Status.SOLVED, 1, watch)
-        few = problem.gram.factor is not None and problem.gram.rank < problem.gram.shape[0]
-        deformed, status = _by_features if few else _by_rows, Status.SOLVED
-        try:
-            U = deformed(problem, _solved)
-        except np.linalg.LinAlgError:
-            U, status = deformed(problem, _least_squares), Status.SINGULAR
-        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
-        value = Deformation(problem.units - problem.bend(U), _symmetric(U[problem.labelled]))
-        return report(self, value, status, 1, watch)
-
-
-def _by_rows(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
-    n = problem.gram.shape[0]
-    what = f"the deformed kernel of {n} rows"
-    require_memory(8 * _COPIES * n * n, what, "Use fewer rows, or a kernel with few features.")
-    K = np.asarray(problem.gram.dense(), dtype=np.float64)
-    A = problem.bend(K).T  # (M K)' = K M
-    A.flat[:: n + 1] += 1.0
-    found: Array = interruptible(solve, A, K[:, problem.labelled])
-    return found
-
-
-def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
-    F: Any = to_dense(problem.gram.factor)
-    A = F.T @ problem.bend(F)
-    A = (A + A.T) / 2
-    A.flat[:: len(A) + 1] += 1.0
-    inner = interruptible(solve, A, F[problem.labelled].T)
-    return np.asarray(F @ inner)
-
-
-def _solved(A: Array, B: Array) -> Array:
-    """Solve; raise `LinAlgError` where the identity in A is lost next to K.
-
-    Rounding of the entries moves A by n eps max|A| at most in the norm. From 1 on, nothing is left
-    of the identity, and whether a pivot is exactly zero is a matter of the order of operations.
-    """
-    if len(A) * _EPS * float(np.abs(A).max(initial=0.0)) >= 1.0:
-        raise np.linalg.LinAlgError
-    return np.asarray(np.linalg.solve(A, B))
-
-
-def _least_squares(A: Array, B: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(A, B, rcond=None)[0])
-
-
-def _symmetric(A: Array) -> Array:
-    return np.asarray((A + A.T) / 2)
-
-
-# --- graph answer --------------------------------------------------------------------------------
-#
-# From the answer of a graph's equations to the values of all rows, and how good it is.
-
-
-def right_sides(problem: GraphLabels) -> Array:
-    """Return the right-hand sides of all targets, and of the steps to a label: (m, t + 1)."""
-    return np.column_stack([problem.right, problem.degrees[problem.free]])
-
-
-def answer(problem: GraphLabels, found: Array) -> GraphValues:
-    """Return values and steps of all rows from those of the free rows, (m, t + 1)."""
-    steps = np.zeros(len(problem.labelled))
-    steps[problem.free] = found[:, -1]
-    return GraphValues(problem.complete(found[:, :-1]), steps)
-
-
-def error_of(problem: GraphLabels, found: Array) -> float:
-    """Bound the error of values, in units of the largest target; infinite for useless steps."""
-    if not len(found):
-        return 0.0
-    left = np.abs(problem.product(found) - right_sides(problem)) / units_of(problem)
-    if not left[:, -1].max() <= _USEFUL:
-        return np.inf
-    return float(left[:, :-1].max(initial=0.0)) / size_of(problem) * gain_of(problem, found)
-
-
-def gain_of(problem: GraphLabels, found: Array) -> float:
-    """Return how many times larger than that of the equations the error of values may be."""
-    if problem.clamped:
-        return float(2.0 * max(1.0, found[:, -1].max(initial=0.0)))
-    return float(np.sqrt(len(found)) / (1.0 - problem.alpha))
-
-
-def goals_of(problem: GraphLabels, tol: float) -> Array:
-    """Return what is to be left of every equation: (m, t + 1).
-
-    Steps bound errors and are no answer themselves: a digit of them is enough.
-    """
-    goals = units_of(problem) * tol * size_of(problem)
-    goals[:, -1] = 0.5 * _USEFUL * problem.degrees[problem.free]
-    return goals
-
-
-_USEFUL = 0.2  # of the degree of a row: an error of the equation of its steps
-
-
-def units_of(problem: GraphLabels) -> Array:
-    """Return what errors of equations are divided by: (m, t + 1)."""
-    units = np.repeat(problem.units[:, None], problem.targets.shape[1] + 1, axis=1)
-    units[:, -1] = problem.degrees[problem.free]
-    return units
-
-
-def size_of(problem: GraphLabels) -> float:
-    """Return the largest target, or one."""
-    return float(np.abs(problem.targets).max(initial=0.0)) or 1.0
-
-
-# --- graph cholesky ------------------------------------------------------------------------------
-#
-# Values of a graph by one factor of its equations.
+# --- graph labels by Cholesky --------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -195,9 +60,7 @@ class GraphCholesky(Solver):
         return report(self, answer(problem, found), status, 1, watch)
 
 
-# --- graph conjugate gradient --------------------------------------------------------------------
-#
-# Values of a graph from products alone.
+# --- graph labels by conjugate gradients ---------------------------------------------------------
 
 _AIM = 0.3  # of what is asked for, so that the true residual meets it
 _RESTARTS = 8  # the residual that is carried along drifts from the true one by rounding
@@ -270,7 +133,140 @@ class GraphConjugateGradient(Solver):
         return self.max_iter - done, Status.ITERATION_LIMIT
 
 
-# --- choice -------------------------------------------------------------------------------------
+# --- accuracy of graph labels --------------------------------------------------------------------
+#
+# Right-hand sides, solution of all samples, and a bound on its error.
+
+
+def right_sides(problem: GraphLabels) -> Array:
+    """Return the right-hand sides of all targets, and of the steps to a label: (m, t + 1)."""
+    return np.column_stack([problem.right, problem.degrees[problem.free]])
+
+
+def answer(problem: GraphLabels, found: Array) -> GraphValues:
+    """Return values and steps of all rows from those of the free rows, (m, t + 1)."""
+    steps = np.zeros(len(problem.labelled))
+    steps[problem.free] = found[:, -1]
+    return GraphValues(problem.complete(found[:, :-1]), steps)
+
+
+def error_of(problem: GraphLabels, found: Array) -> float:
+    """Bound the error of values, in units of the largest target; infinite for useless steps."""
+    if not len(found):
+        return 0.0
+    left = np.abs(problem.product(found) - right_sides(problem)) / units_of(problem)
+    if not left[:, -1].max() <= _USEFUL:
+        return np.inf
+    return float(left[:, :-1].max(initial=0.0)) / size_of(problem) * gain_of(problem, found)
+
+
+def gain_of(problem: GraphLabels, found: Array) -> float:
+    """Return how many times larger than that of the equations the error of values may be."""
+    if problem.clamped:
+        return float(2.0 * max(1.0, found[:, -1].max(initial=0.0)))
+    return float(np.sqrt(len(found)) / (1.0 - problem.alpha))
+
+
+def goals_of(problem: GraphLabels, tol: float) -> Array:
+    """Return what is to be left of every equation: (m, t + 1).
+
+    Steps bound errors and are no answer themselves: a digit of them is enough.
+    """
+    goals = units_of(problem) * tol * size_of(problem)
+    goals[:, -1] = 0.5 * _USEFUL * problem.degrees[problem.free]
+    return goals
+
+
+_USEFUL = 0.2  # of the degree of a row: an error of the equation of its steps
+
+
+def units_of(problem: GraphLabels) -> Array:
+    """Return what errors of equations are divided by: (m, t + 1)."""
+    units = np.repeat(problem.units[:, None], problem.targets.shape[1] + 1, axis=1)
+    units[:, -1] = problem.degrees[problem.free]
+    return units
+
+
+def size_of(problem: GraphLabels) -> float:
+    """Return the largest target, or one."""
+    return float(np.abs(problem.targets).max(initial=0.0)) or 1.0
+
+
+# --- deformed kernel -----------------------------------------------------------------------------
+#
+# One linear system with all samples, or with the features.
+
+_EPS = float(np.finfo(np.float64).eps)
+_COPIES = 4  # of n^2 numbers: K, M K, its factor, and a product on the way
+
+
+@dataclass(frozen=True)
+class Deform(Solver):
+    """Solve (I + K M) U = K J for U = K T J, J the labelled columns; then T J = J - M U.
+
+    With K = F F' by D < n features the system is I + F'MF, of size D. The second form has no
+    inverse in it: T is as exact as U.
+    """
+
+    answers = DeformedKernel
+
+    def run(self, problem: DeformedKernel, watch: Watch, start: Any = None) -> Solution:
+        """Solve, directly."""
+        if problem.ratio == 0:
+            K = np.asarray(problem.gram.rows(problem.labelled), dtype=np.float64)
+            value = Deformation(problem.units, _symmetric(K[:, problem.labelled]))
+            return report(self, value, Status.SOLVED, 1, watch)
+        few = problem.gram.factor is not None and problem.gram.rank < problem.gram.shape[0]
+        deformed, status = _by_features if few else _by_rows, Status.SOLVED
+        try:
+            U = deformed(problem, _solved)
+        except np.linalg.LinAlgError:
+            U, status = deformed(problem, _least_squares), Status.SINGULAR
+        watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
+        value = Deformation(problem.units - problem.bend(U), _symmetric(U[problem.labelled]))
+        return report(self, value, status, 1, watch)
+
+
+def _by_rows(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
+    n = problem.gram.shape[0]
+    what = f"the deformed kernel of {n} rows"
+    require_memory(8 * _COPIES * n * n, what, "Use fewer rows, or a kernel with few features.")
+    K = np.asarray(problem.gram.dense(), dtype=np.float64)
+    A = problem.bend(K).T  # (M K)' = K M
+    A.flat[:: n + 1] += 1.0
+    found: Array = interruptible(solve, A, K[:, problem.labelled])
+    return found
+
+
+def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
+    F: Any = to_dense(problem.gram.factor)
+    A = F.T @ problem.bend(F)
+    A = (A + A.T) / 2
+    A.flat[:: len(A) + 1] += 1.0
+    inner = interruptible(solve, A, F[problem.labelled].T)
+    return np.asarray(F @ inner)
+
+
+def _solved(A: Array, B: Array) -> Array:
+    """Solve; raise `LinAlgError` where the identity in A is lost next to K.
+
+    Rounding of the entries moves A by n eps max|A| at most in the norm. From 1 on, nothing is left
+    of the identity, and whether a pivot is exactly zero is a matter of the order of operations.
+    """
+    if len(A) * _EPS * float(np.abs(A).max(initial=0.0)) >= 1.0:
+        raise np.linalg.LinAlgError
+    return np.asarray(np.linalg.solve(A, B))
+
+
+def _least_squares(A: Array, B: Array) -> Array:
+    return np.asarray(np.linalg.lstsq(A, B, rcond=None)[0])
+
+
+def _symmetric(A: Array) -> Array:
+    return np.asarray((A + A.T) / 2)
+
+
+# --- choice --------------------------------------------------------------------------------------
 
 choose.register(DeformedKernel)(lambda problem: Deform())
 
