@@ -15,8 +15,7 @@ from mercer.expression import Expression
 from mercer.gram.factored import RowMap
 from mercer.kernels import Kernel
 from mercer.kernels.algebra import numbered, proven
-from mercer.kernels.features import column_names
-from mercer.rows.points import as_points, row_count, take
+from mercer.rows.points import as_points, column_names, row_count, take
 
 # Rows that the error is estimated from, where not all are looked at: entries between 500 rows are
 # 125,000, whose root mean square is known to a percent.

@@ -54,19 +54,21 @@ from mercer.kernels.mercer_theorem import (
     BoxDensity,
     Density,
     Eigenfunctions,
-    MercerCondition,
     NormalDensity,
     SampleDensity,
     UniformDensity,
-    Validity,
     eigenfunctions,
-    integral_form,
-    is_valid,
-    mercer_condition,
 )
 from mercer.kernels.parser import ParseError, parse
 from mercer.kernels.sequences import Spectrum, Subsequence
 from mercer.kernels.series import TruncatedFeatureMap
+from mercer.kernels.validity import (
+    MercerCondition,
+    Validity,
+    integral_form,
+    is_valid,
+    mercer_condition,
+)
 
 __all__ = [
     "Kernel",

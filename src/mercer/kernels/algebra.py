@@ -1,4 +1,4 @@
-"""Class `Kernel`, its text form, and kernel algebra: sum, product, power, exp, maps of inputs."""
+"""Class `Kernel`, kernel algebra (sum, product, power, exp, maps of rows), text, parameters."""
 
 from __future__ import annotations
 
@@ -19,52 +19,11 @@ from mercer.backends import choose_backend
 from mercer.expression import Expression, bind_columns
 from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels import checks
-from mercer.kernels.features import FeatureMap, as_columns, column_names, feature_map, shared_names
+from mercer.kernels.checks import as_columns
+from mercer.kernels.features import FeatureMap, feature_map
 from mercer.kernels.series import truncated_feature_map
 from mercer.rows.foreign import reading_arrays
-from mercer.rows.points import as_points, is_objects, is_sparse
-
-# --- text ----------------------------------------------------------------------------------------
-#
-# How kernels are written down, so that `eval` (and `mercer.kernels.parse`) read them back.
-#
-# Functions are the exception: they print their qualified name, which does not read back.
-
-
-class Binding(IntEnum):
-    """How strongly a kernel's text holds together; weaker ones need brackets."""
-
-    SUM = 1
-    PRODUCT = 2
-    POWER = 3
-    ATOM = 4
-
-
-def call(kernel: Kernel) -> str:
-    """Write a kernel as the call that makes it."""
-    arguments = (f"{f.name}={value(getattr(kernel, f.name))}" for f in fields(kernel))
-    return f"{type(kernel).__name__}({', '.join(arguments)})"
-
-
-def in_parentheses(kernel: Kernel, binding: Binding) -> str:
-    """Write a kernel, in brackets if it binds more weakly than asked."""
-    return repr(kernel) if kernel.binding >= binding else f"({kernel!r})"
-
-
-def value(parameter: Any) -> str:
-    """Write one parameter."""
-    if callable(parameter) and not isinstance(parameter, type):
-        return name(parameter)
-    if isinstance(parameter, float) and parameter == inf:
-        return "float('inf')"  # `inf` alone is not a Python name
-    return repr(parameter)
-
-
-def name(function: Any) -> str:
-    """Write the qualified name of a function; an object without one writes itself."""
-    qualified = getattr(function, "__qualname__", None)
-    return repr(function) if qualified is None else f"{function.__module__}.{qualified}"
-
+from mercer.rows.points import as_points, column_names, is_objects, is_sparse, shared_names
 
 # --- base ----------------------------------------------------------------------------------------
 #
@@ -89,6 +48,15 @@ def name(function: Any) -> str:
 K = TypeVar("K", bound="Kernel")
 
 _FAR = 1e15  # entries of rows: below, squared distances do not overflow in float32 either
+
+
+class Binding(IntEnum):
+    """How strongly a kernel's text holds together; weaker ones need brackets."""
+
+    SUM = 1
+    PRODUCT = 2
+    POWER = 3
+    ATOM = 4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -308,90 +276,6 @@ def _largest(X: Points) -> float:
     return float(max(entries.max(), -entries.min()))
 
 
-# --- parameters by name, through any depth: what grid searches reach ------------------------------
-#
-# A kernel's parameters are its dataclass fields. Parts of sums and products are called k1, k2, ...;
-# a parameter of a part is `k1__scale`.
-
-
-def parts(kernel: Kernel) -> tuple[Kernel, ...]:
-    """Return the kernels that this kernel is directly made of."""
-    found: list[Kernel] = []
-    for field in fields(kernel):
-        value = getattr(kernel, field.name)
-        if isinstance(value, Kernel):
-            found.append(value)
-        elif _is_parts(value):
-            found.extend(value)
-    return tuple(found)
-
-
-def _own(kernel: Kernel) -> dict[str, Any]:
-    """Return the kernel's own parameters; a tuple of kernels is spread as k1, k2, ..."""
-    found: dict[str, Any] = {}
-    for field in fields(kernel):
-        value = getattr(kernel, field.name)
-        found.update(_spread(value) if _is_parts(value) else {field.name: value})
-    return found
-
-
-def _deep(kernel: Kernel) -> dict[str, Any]:
-    """Return the kernel's own parameters and, as `name__field`, those of its parts."""
-    found = _own(kernel)
-    for name, value in tuple(found.items()):
-        if isinstance(value, Kernel):
-            found.update({f"{name}__{inner}": v for inner, v in _deep(value).items()})
-    return found
-
-
-def _replaced(kernel: K, params: dict[str, Any]) -> K:
-    """Return a new kernel with these parameters, names as in `get_params`."""
-    values = _own(kernel)
-    nested: dict[str, dict[str, Any]] = {}
-    for name, value in params.items():
-        head, _, tail = name.partition("__")
-        if head not in values:
-            raise _unknown(kernel, name)
-        if tail:
-            nested.setdefault(head, {})[tail] = value
-        else:
-            values[head] = value
-    for head, inner in nested.items():
-        if not isinstance(values[head], Kernel):
-            raise _unknown(kernel, f"{head}__{next(iter(inner))}")
-        values[head] = _replaced(values[head], inner)
-    return _rebuilt(kernel, values) if params else kernel
-
-
-def _rebuilt(kernel: K, values: dict[str, Any]) -> K:
-    arguments: dict[str, Any] = {}
-    for field in fields(kernel):
-        old = getattr(kernel, field.name)
-        is_parts = _is_parts(old)
-        arguments[field.name] = (
-            tuple(values[name] for name in _spread(old)) if is_parts else values[field.name]
-        )
-    return type(kernel)(**arguments)
-
-
-def _spread(kernels: tuple[Kernel, ...]) -> dict[str, Kernel]:
-    return {f"k{i}": kernel for i, kernel in enumerate(kernels, start=1)}
-
-
-def _is_parts(value: Any) -> bool:
-    return isinstance(value, tuple) and bool(value) and all(isinstance(v, Kernel) for v in value)
-
-
-def _unknown(kernel: Kernel, name: str) -> ValueError:
-    valid, kind = ", ".join(_deep(kernel)) or "none", type(kernel).__name__
-    if name in kernel.alternatives:
-        return ValueError(
-            f"{kind}: {name!r} is another way to write a new kernel, {kind}({name}=...), no "
-            f"parameter of this one; change one of: {valid}"
-        )
-    return ValueError(f"{kind} has no parameter {name!r}; it has: {valid}")
-
-
 # --- kernels that are positive semidefinite by a theorem ------------------------------------------
 
 _PROVEN: set[type[Kernel]] = set()
@@ -418,9 +302,6 @@ def is_proven(kernel: Kernel) -> bool:
     return type(kernel) in _PROVEN and kernel.psd and all(map(is_proven, parts(kernel)))
 
 
-# The operators of a kernel make kernels of classes that derive from it: the one cycle of this room.
-
-
 # --- algebra -------------------------------------------------------------------------------------
 #
 # Kernels made from kernels by arithmetic. Each rule keeps a kernel valid.
@@ -437,7 +318,7 @@ def is_proven(kernel: Kernel) -> bool:
 # ====================  =====================================  ==================================
 #
 # Sums and products flatten, so (a + b) + c has three parts; numbers gather in a product's
-# `factor`. Rules that change the rows instead are in `inputs`.
+# `factor`. Rules that change the rows instead stand below.
 
 _NEGATIVE = "a negative multiple of a kernel is not positive semidefinite"
 
@@ -746,3 +627,120 @@ def refuse_uncallable(owner: str, name: str, value: Any) -> None:
     """Refuse what is not a function."""
     if not callable(value):
         raise TypeError(f"{owner}: {name}={value!r} must be a function of a block of rows")
+
+
+# --- text ----------------------------------------------------------------------------------------
+#
+# How kernels are written down, so that `eval` (and `mercer.kernels.parse`) read them back.
+#
+# Functions are the exception: they print their qualified name, which does not read back.
+
+
+def call(kernel: Kernel) -> str:
+    """Write a kernel as the call that makes it."""
+    arguments = (f"{f.name}={value(getattr(kernel, f.name))}" for f in fields(kernel))
+    return f"{type(kernel).__name__}({', '.join(arguments)})"
+
+
+def in_parentheses(kernel: Kernel, binding: Binding) -> str:
+    """Write a kernel, in brackets if it binds more weakly than asked."""
+    return repr(kernel) if kernel.binding >= binding else f"({kernel!r})"
+
+
+def value(parameter: Any) -> str:
+    """Write one parameter."""
+    if callable(parameter) and not isinstance(parameter, type):
+        return name(parameter)
+    if isinstance(parameter, float) and parameter == inf:
+        return "float('inf')"  # `inf` alone is not a Python name
+    return repr(parameter)
+
+
+def name(function: Any) -> str:
+    """Write the qualified name of a function; an object without one writes itself."""
+    qualified = getattr(function, "__qualname__", None)
+    return repr(function) if qualified is None else f"{function.__module__}.{qualified}"
+
+
+# --- parameters by name, through any depth: what grid searches reach ------------------------------
+#
+# A kernel's parameters are its dataclass fields. Parts of sums and products are called k1, k2, ...;
+# a parameter of a part is `k1__scale`.
+
+
+def parts(kernel: Kernel) -> tuple[Kernel, ...]:
+    """Return the kernels that this kernel is directly made of."""
+    found: list[Kernel] = []
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        if isinstance(value, Kernel):
+            found.append(value)
+        elif _is_parts(value):
+            found.extend(value)
+    return tuple(found)
+
+
+def _own(kernel: Kernel) -> dict[str, Any]:
+    """Return the kernel's own parameters; a tuple of kernels is spread as k1, k2, ..."""
+    found: dict[str, Any] = {}
+    for field in fields(kernel):
+        value = getattr(kernel, field.name)
+        found.update(_spread(value) if _is_parts(value) else {field.name: value})
+    return found
+
+
+def _deep(kernel: Kernel) -> dict[str, Any]:
+    """Return the kernel's own parameters and, as `name__field`, those of its parts."""
+    found = _own(kernel)
+    for name, value in tuple(found.items()):
+        if isinstance(value, Kernel):
+            found.update({f"{name}__{inner}": v for inner, v in _deep(value).items()})
+    return found
+
+
+def _replaced(kernel: K, params: dict[str, Any]) -> K:
+    """Return a new kernel with these parameters, names as in `get_params`."""
+    values = _own(kernel)
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in params.items():
+        head, _, tail = name.partition("__")
+        if head not in values:
+            raise _unknown(kernel, name)
+        if tail:
+            nested.setdefault(head, {})[tail] = value
+        else:
+            values[head] = value
+    for head, inner in nested.items():
+        if not isinstance(values[head], Kernel):
+            raise _unknown(kernel, f"{head}__{next(iter(inner))}")
+        values[head] = _replaced(values[head], inner)
+    return _rebuilt(kernel, values) if params else kernel
+
+
+def _rebuilt(kernel: K, values: dict[str, Any]) -> K:
+    arguments: dict[str, Any] = {}
+    for field in fields(kernel):
+        old = getattr(kernel, field.name)
+        is_parts = _is_parts(old)
+        arguments[field.name] = (
+            tuple(values[name] for name in _spread(old)) if is_parts else values[field.name]
+        )
+    return type(kernel)(**arguments)
+
+
+def _spread(kernels: tuple[Kernel, ...]) -> dict[str, Kernel]:
+    return {f"k{i}": kernel for i, kernel in enumerate(kernels, start=1)}
+
+
+def _is_parts(value: Any) -> bool:
+    return isinstance(value, tuple) and bool(value) and all(isinstance(v, Kernel) for v in value)
+
+
+def _unknown(kernel: Kernel, name: str) -> ValueError:
+    valid, kind = ", ".join(_deep(kernel)) or "none", type(kernel).__name__
+    if name in kernel.alternatives:
+        return ValueError(
+            f"{kind}: {name!r} is another way to write a new kernel, {kind}({name}=...), no "
+            f"parameter of this one; change one of: {valid}"
+        )
+    return ValueError(f"{kind} has no parameter {name!r}; it has: {valid}")

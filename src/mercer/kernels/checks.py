@@ -1,11 +1,13 @@
-"""What a kernel's parameters may be. A value comes back as a plain Python number, or is refused.
+"""Checks of kernel parameters: numbers, arrays, matrices, and columns.
 
-Every refusal names the kernel, the parameter, the value and what would be accepted.
+Each returns the value as plain numbers or raises `ValueError` or `TypeError`. The message names the
+kernel, the parameter, the value and what is accepted.
 """
 
 from __future__ import annotations
 
-from numbers import Real
+from collections.abc import Iterable
+from numbers import Integral, Real
 from typing import Any
 
 import numpy as np
@@ -110,6 +112,60 @@ def psd_matrix(owner: str, name: str, value: Any) -> FrozenArray:
             f"smallest eigenvalue is {smallest:.3g}. Add a multiple of the identity, or use B.T @ B"
         )
     return matrix
+
+
+def as_columns(columns: Any) -> tuple[int | str, ...]:
+    """Read ints, names, a slice, a mask or a single one of them into a tuple of ints and names.
+
+    Examples
+    --------
+    >>> as_columns(slice(0, 3))
+    (0, 1, 2)
+    >>> as_columns("age")
+    ('age',)
+    """
+    if isinstance(columns, slice):
+        chosen: tuple[int | str, ...] = tuple(_range(columns))
+    elif isinstance(columns, str | Integral):
+        chosen = (_column(columns),)
+    elif isinstance(columns, Iterable) and getattr(columns, "ndim", 1) > 0:
+        chosen = _several(list(columns))
+    else:
+        raise _refusal(columns)
+    if not chosen:
+        raise ValueError(f"on: columns={columns!r} chooses no column; name at least one")
+    return chosen
+
+
+def _range(columns: slice) -> range:
+    start, stop, step = columns.start or 0, columns.stop, columns.step or 1
+    if stop is None or start < 0 or stop < 0 or step < 1:
+        raise ValueError(
+            f"on: columns={columns!r} must have an end, and count forward from the first column, "
+            "since a kernel does not know how many columns X will have"
+        )
+    return range(start, stop, step)
+
+
+def _several(columns: list[Any]) -> tuple[int | str, ...]:
+    if columns and all(isinstance(c, bool | np.bool_) for c in columns):
+        return tuple(int(i) for i in np.flatnonzero(columns))
+    return tuple(_column(c) for c in columns)
+
+
+def _column(column: Any) -> int | str:
+    if isinstance(column, str):
+        return str(column)
+    if isinstance(column, bool) or not isinstance(column, Integral):
+        raise _refusal(column)
+    return int(column)
+
+
+def _refusal(column: Any) -> TypeError:
+    return TypeError(
+        f"on: column {column!r} must be a number or a name; columns are given as a list of "
+        "these, a slice, a mask, or a single one"
+    )
 
 
 def _number(value: Any) -> float | None:

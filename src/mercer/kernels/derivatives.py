@@ -1,4 +1,4 @@
-"""Derivatives of kernels with respect to inputs and to parameters."""
+"""Derivatives of kernel formulas: by a distance in them, and by the logarithms of parameters."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends.operands import apply_steps
 from mercer.expression import Expression, Statistic, walk
 from mercer.kernels import algebra
-from mercer.kernels import algebra as inputs
 from mercer.kernels.algebra import Kernel
 from mercer.kernels.families import (
     ChiSquared,
@@ -342,23 +341,23 @@ def _(kernel: algebra.PolynomialOf) -> list[Parameter]:
 
 
 @parameters.register
-def _(kernel: inputs.On) -> list[Parameter]:
+def _(kernel: algebra.On) -> list[Parameter]:
     return _after(kernel.kernel, ex.Columns(kernel.columns))
 
 
 @parameters.register
-def _(kernel: inputs.After) -> list[Parameter]:
+def _(kernel: algebra.After) -> list[Parameter]:
     return _after(kernel.kernel, ex.Mapped(kernel.phi))
 
 
 @parameters.register
-def _(kernel: inputs.ScaledBy) -> list[Parameter]:
+def _(kernel: algebra.ScaledBy) -> list[Parameter]:
     outer = ex.RowProduct(ex.RowFunction(kernel.f))
     return [_parameter_slopes_times(each, "kernel", outer) for each in parameters(kernel.kernel)]
 
 
 @parameters.register
-def _(kernel: inputs.Normalized) -> list[Parameter]:
+def _(kernel: algebra.Normalized) -> list[Parameter]:
     k = kernel.kernel.expression()
     lengths = ex.RowProduct(ex.SelfValue(k, -0.5))
     found = []
@@ -369,7 +368,7 @@ def _(kernel: inputs.Normalized) -> list[Parameter]:
             less = ex.multiply(-0.5, k, lengths, own)
             moved = replace(moved, slope=FormulaSlope(ex.add(moved.slope.outer, less)))
         found.append(moved)
-    return [] if inputs.is_homogeneous(k) else found  # whose factors normalising takes back
+    return [] if algebra.is_homogeneous(k) else found  # whose factors normalising takes back
 
 
 def _positive(name: str, value: float, k: Expression) -> list[Parameter]:

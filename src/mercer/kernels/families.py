@@ -20,7 +20,8 @@ from mercer.rows.points import to_dense
 
 # --- dot -----------------------------------------------------------------------------------------
 #
-# Kernels of the dot product: linear, polynomial, subsets, and the sigmoid that is no kernel.
+# Kernels of the dot product: linear, polynomial, subsets, and the sigmoid, which is not
+# positive semidefinite.
 
 
 @proven
@@ -467,7 +468,7 @@ class ChiSquared(Kernel):
 
     def expression(self) -> Expression:
         """Write the exponential of the chi-squared distance."""
-        return ex.Exp(-min(1.0 / self.scale, 1e290) * ex.ChiSq())  # as for radial kernels
+        return ex.Exp(-_reciprocal(self.scale) * ex.ChiSq())
 
 
 @proven

@@ -1,4 +1,4 @@
-"""Mercer's theorem: eigenfunctions, densities, Mercer's condition, and `is_valid`."""
+"""Mercer's theorem: eigenfunctions of a kernel under a density, and densities."""
 
 from __future__ import annotations
 
@@ -14,251 +14,83 @@ from numpy.polynomial.hermite_e import hermegauss
 from numpy.polynomial.legendre import leggauss
 from scipy import linalg
 
-from mercer.array_types import Array, FrozenArray, Points
-from mercer.backends import choose_backend
-from mercer.expression import bind_columns
+from mercer.array_types import Array, FrozenArray
 from mercer.kernels import checks
 from mercer.kernels.algebra import Kernel
 from mercer.kernels.families import Gaussian
-from mercer.kernels.features import column_names
 from mercer.resources import require_memory
-from mercer.rows.points import as_points, is_objects, row_count, take, to_dense
+from mercer.rows.points import as_points, is_objects, row_count, to_dense
 
-# --- densities -----------------------------------------------------------------------------------
+# --- eigenfunctions ------------------------------------------------------------------------------
 #
-# Where rows come from: a density, or a sample, as points with weights that sum to one.
-#
-# The integral operator of a kernel, (T f)(x) = integral of k(x, y) f(y) p(y) dy, needs a density
-# p. Quadrature turns an integral under p into a sum over nodes: exact for polynomials up to twice
-# their number in each column. Of a sample, the nodes are the rows themselves.
+# Mercer's theorem for a kernel and a density: closed form where there is one, else quadrature.
 
-_NODES = 1000  # in all columns together: the matrix of the operator has as many rows
-_MOST = 180  # in one column: the weights of more nodes of Hermite's rule leave float64
+_SMALLEST = 1e-10  # of the largest eigenvalue: below, a function has fewer than six right digits
+_NEGATIVE = 1e-8  # of the largest: beyond rounding, a negative eigenvalue is the kernel's own
 
 
-class Density(ABC):
-    """A probability density, or a sample of one."""
+def eigenfunctions(
+    k: Kernel, over: Any, n_components: int = 10, n_nodes: int | None = None
+) -> Eigenfunctions:
+    """Find the eigenfunctions of a kernel under a density, or on a sample.
 
-    @abstractmethod
-    def nodes(self, n_nodes: int | None = None) -> tuple[Any, Array]:
-        """Return points (N, d) and weights (N,) that sum to 1, `n_nodes` for each column."""
-
-
-@dataclass(frozen=True)
-class NormalDensity(Density):
-    """The normal density.
+    They solve integral k(x, y) psi(y) p(y) dy = lambda psi(x). For the Gaussian kernel and a normal
+    density they are Hermite functions, in closed form; else the integral is a sum over nodes, whose
+    eigenvectors are extended to all rows (Nystrom).
 
     Parameters
     ----------
-    mean : float or array-like of shape (d,)
-        Its mean.
-    covariance : float, or array-like of shape (d,) or (d, d)
-        Variance of all columns, of each column, or the matrix.
+    k : Kernel
+        A positive semidefinite kernel.
+    over : Density, or rows
+        `NormalDensity`, `UniformDensity`, `BoxDensity`, `SampleDensity`; rows are a sample in which
+        each counts alike.
+    n_components : int
+        How many; there are fewer if fewer eigenvalues are above 1e-10 of the largest.
+    n_nodes : int, optional
+        Nodes of the quadrature for each column; 180 in one column if left out, fewer in several.
+
+    Returns
+    -------
+    Eigenfunctions
+        Eigenvalues, functions, and the error of the expansion that ends with them.
 
     Examples
     --------
-    >>> points, weights = NormalDensity(mean=1.0, covariance=4.0).nodes(5)
-    >>> round(float(weights @ points[:, 0] ** 2), 12)  # mean^2 + variance
-    5.0
+    >>> import numpy as np
+    >>> from mercer.kernels import Gaussian, NormalDensity, eigenfunctions
+    >>> found = eigenfunctions(Gaussian(1.0), NormalDensity(0.0, 1.0), n_components=4)
+    >>> found.eigenvalues.round(4).tolist()  # each times 0.382, the square of the golden ratio
+    [0.618, 0.2361, 0.0902, 0.0344]
+    >>> round(found.remainder, 4)
+    0.0213
+    >>> x = np.array([[0.0], [1.0]])
+    >>> bool((np.abs(found.expansion(x) - Gaussian(1.0)(x)) <= found.error(x).max()).all())
+    True
     """
-
-    mean: float | npt.ArrayLike = 0.0
-    covariance: float | npt.ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        owner = "NormalDensity"
-        mean = np.atleast_1d(_numbers(owner, "mean", self.mean, 1))
-        given = _numbers(owner, "covariance", self.covariance, 2)
-        if given.ndim < 2:
-            count = max(len(mean), given.size)
-            given = np.diag(np.broadcast_to(given, count) if given.size in (1, count) else given)
-        if mean.size == 1:
-            mean = np.broadcast_to(mean, len(given))
-        if given.shape != (len(mean), len(mean)):
-            raise ValueError(
-                f"{owner}: a mean of {len(mean)} columns needs a covariance of as many, not of "
-                f"shape {given.shape}"
-            )
-        matrix = checks.psd_matrix(owner, "covariance", given)
-        if not (np.linalg.eigvalsh(matrix.array) > 0).all():
-            raise ValueError(f"{owner}: covariance must have positive eigenvalues")
-        object.__setattr__(self, "mean", FrozenArray(mean))
-        object.__setattr__(self, "covariance", matrix)
-
-    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
-        """Return the nodes of Gauss and Hermite along the axes of the covariance."""
-        mean, covariance = np.asarray(self.mean), np.asarray(self.covariance)
-        variances, axes = np.linalg.eigh(covariance)
-        points, weights = _grid(hermegauss, len(mean), n_nodes)
-        return mean + (points * np.sqrt(variances)) @ axes.T, weights
+    if not isinstance(k, Kernel):
+        raise TypeError(f"eigenfunctions: k={k!r} must be a kernel, such as Gaussian(1.0)")
+    count = checks.whole("eigenfunctions", "n_components", n_components)
+    density = as_density(over)
+    if isinstance(k, Gaussian) and isinstance(density, NormalDensity) and n_nodes is None:
+        return hermite_eigenfunctions(k, density, count)
+    points, weights = density.nodes(n_nodes)
+    values, vectors = operator_spectrum(k, points, weights)
+    if values[0] < -_NEGATIVE * max(values[-1], 0.0):
+        raise ValueError(
+            f"eigenfunctions: {k!r} has the eigenvalue {values[0]:.3g} here, and Mercer's theorem "
+            "needs them nonnegative; mercer_condition(k, over) shows the function that breaks it"
+        )
+    kept = min(count, max(1, int((values > _SMALLEST * values[-1]).sum())))
+    found, functions = values[::-1][:kept], vectors[:, ::-1][:, :kept]
+    trace = float(weights @ np.asarray(k.diag(points), dtype=np.float64))
+    coef = functions * weights[:, None] / np.where(found > 0, found, 1.0)
+    return NystromEigenfunctions(k, density, found.copy(), trace, _kept(points), coef)
 
 
-@dataclass(frozen=True)
-class UniformDensity(Density):
-    """The uniform density on an interval, or on a box.
-
-    Parameters
-    ----------
-    low, high : float or array-like of shape (d,)
-        Its ends, for each column.
-
-    Examples
-    --------
-    >>> points, weights = UniformDensity(0.0, 3.0).nodes(4)
-    >>> round(float(weights @ points[:, 0] ** 2), 12)
-    3.0
-    """
-
-    low: float | npt.ArrayLike = 0.0
-    high: float | npt.ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        low, high = _box("UniformDensity", self.low, self.high)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-
-    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
-        """Return the nodes of Gauss and Legendre."""
-        low, high = np.asarray(self.low), np.asarray(self.high)
-        points, weights = _grid(leggauss, len(low), n_nodes)
-        return low + (points + 1) / 2 * (high - low), weights
-
-
-@dataclass(frozen=True)
-class BoxDensity(Density):
-    """Any density on a box.
-
-    Parameters
-    ----------
-    density : callable
-        Maps rows (n, d) to numbers (n,) that are nowhere negative, up to a factor.
-    low, high : float or array-like of shape (d,)
-        The ends of the box, for each column.
-
-    Examples
-    --------
-    >>> points, weights = BoxDensity(lambda X: X[:, 0], 0.0, 1.0).nodes(4)
-    >>> round(float(weights @ points[:, 0]), 12)
-    0.666666666667
-    """
-
-    density: Callable[[Array], npt.ArrayLike]
-    low: float | npt.ArrayLike = 0.0
-    high: float | npt.ArrayLike = 1.0
-
-    def __post_init__(self) -> None:
-        if not callable(self.density):
-            raise TypeError(f"BoxDensity: density={self.density!r} must be a function of rows")
-        low, high = _box("BoxDensity", self.low, self.high)
-        object.__setattr__(self, "low", low)
-        object.__setattr__(self, "high", high)
-
-    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
-        """Return the nodes of Gauss and Legendre, their weights times the density."""
-        points, weights = UniformDensity(self.low, self.high).nodes(n_nodes)
-        values = np.asarray(self.density(points), dtype=np.float64)
-        if values.shape != weights.shape:
-            raise ValueError(
-                f"BoxDensity: density gave values of shape {values.shape} for {len(points)} rows; "
-                "it must return one for each"
-            )
-        return points, _normalized("BoxDensity: density", weights * values)
-
-
-@dataclass(frozen=True, eq=False)
-class SampleDensity(Density):
-    """The rows of a sample, each with its weight.
-
-    Parameters
-    ----------
-    X : array-like, sparse matrix, DataFrame, or list of sequences
-        Rows.
-    weights : array-like of shape (n,), optional
-        How much each row counts; all alike if left out.
-
-    Examples
-    --------
-    >>> SampleDensity([[0.0], [4.0]], weights=[3, 1]).nodes()[1].tolist()
-    [0.75, 0.25]
-    """
-
-    X: Any
-    weights: npt.ArrayLike | None = None
-
-    def nodes(self, n_nodes: int | None = None) -> tuple[Any, Array]:
-        """Return the rows with their weights."""
-        if n_nodes is not None:
-            raise ValueError("n_nodes: the nodes of a sample are its rows; leave n_nodes out")
-        points = as_points(self.X)
-        n = row_count(points)
-        if n == 0:
-            raise ValueError("X has no rows")
-        if not is_objects(points) and not np.isfinite(_entries(points)).all():
-            raise ValueError("X holds values that are not finite")
-        if self.weights is None:
-            return self.X, np.full(n, 1.0 / n)
-        weights = np.asarray(self.weights, dtype=np.float64)
-        if weights.shape != (n,):
-            raise ValueError(
-                f"weights have shape {weights.shape}; there must be one for each of {n} rows"
-            )
-        return self.X, _normalized("weights", weights)
-
-
-def as_density(over: Any) -> Density:
-    """See rows as the sample they are."""
-    return over if isinstance(over, Density) else SampleDensity(over)
-
-
-def _grid(rule: Callable[[int], Any], d: int, n_nodes: int | None) -> tuple[Array, Array]:
-    """Return the nodes of a rule in d columns: all combinations."""
-    most = max(2, min(_MOST, int(_NODES ** (1 / d))))
-    n = most if n_nodes is None else checks.whole("nodes", "n_nodes", n_nodes)
-    if n > _MOST:
-        raise ValueError(f"n_nodes={n} must be at most {_MOST} for each column")
-    require_memory(
-        8 * (d + 1) * n**d,
-        f"{n} nodes in each of {d} columns: the grid",
-        "Take fewer nodes, or a sample of rows in place of the density",
-    )
-    at, weight = rule(n)
-    points = np.stack([axis.ravel() for axis in np.meshgrid(*[at] * d, indexing="ij")], axis=1)
-    weights = np.ones(1)
-    for _ in range(d):
-        weights = np.multiply.outer(weights, weight / weight.sum()).ravel()
-    kept = weights > 0
-    return points[kept], weights[kept]
-
-
-def _normalized(owner: str, weights: Array) -> Array:
-    total = weights.sum()
-    if not (weights >= 0).all() or not 0 < total < np.inf:
-        raise ValueError(f"{owner} must be finite, nowhere negative, and positive somewhere")
-    return np.asarray(weights / total)
-
-
-def _box(owner: str, low: Any, high: Any) -> tuple[FrozenArray, FrozenArray]:
-    ends = [np.atleast_1d(_numbers(owner, n, v, 1)) for n, v in (("low", low), ("high", high))]
-    if len({len(end) for end in ends} | {1}) > 2 or not (ends[0] < ends[1]).all():
-        raise ValueError(f"{owner}: low={low!r} must be below high={high!r} in every column")
-    below, above = np.broadcast_arrays(*ends)
-    return FrozenArray(below), FrozenArray(above)
-
-
-def _numbers(owner: str, name: str, value: Any, most: int) -> Array:
-    try:
-        array = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        array = np.full(1, np.nan)
-    if array.ndim > most or not array.size or not np.isfinite(array).all():
-        raise ValueError(f"{owner}: {name}={value!r} must hold finite numbers")
-    return array
-
-
-def _entries(points: Any) -> Array:
-    return np.asarray(
-        getattr(points, "data", points) if not isinstance(points, np.ndarray) else points
-    )
+def _kept(points: Any) -> Any:
+    """Return rows that nobody else writes to; a table keeps its names."""
+    return points.copy() if hasattr(points, "copy") else as_points(points)
 
 
 # --- nystrom -------------------------------------------------------------------------------------
@@ -526,306 +358,238 @@ def _largest_products(logs: Array, count: int) -> Array:
     return np.array(found)
 
 
-# --- eigenfunctions ------------------------------------------------------------------------------
+# --- densities -----------------------------------------------------------------------------------
 #
-# Mercer's theorem for a kernel and a density: closed form where there is one, else quadrature.
-
-_SMALLEST = 1e-10  # of the largest eigenvalue: below, a function has fewer than six right digits
-_NEGATIVE = 1e-8  # of the largest: beyond rounding, a negative eigenvalue is the kernel's own
-
-
-def eigenfunctions(
-    k: Kernel, over: Any, n_components: int = 10, n_nodes: int | None = None
-) -> Eigenfunctions:
-    """Find the eigenfunctions of a kernel under a density, or on a sample.
-
-    They solve integral k(x, y) psi(y) p(y) dy = lambda psi(x). For the Gaussian kernel and a normal
-    density they are Hermite functions, in closed form; else the integral is a sum over nodes, whose
-    eigenvectors are extended to all rows (Nystrom).
-
-    Parameters
-    ----------
-    k : Kernel
-        A positive semidefinite kernel.
-    over : Density, or rows
-        `NormalDensity`, `UniformDensity`, `BoxDensity`, `SampleDensity`; rows are a sample in which
-        each counts alike.
-    n_components : int
-        How many; there are fewer if fewer eigenvalues are above 1e-10 of the largest.
-    n_nodes : int, optional
-        Nodes of the quadrature for each column; 180 in one column if left out, fewer in several.
-
-    Returns
-    -------
-    Eigenfunctions
-        Eigenvalues, functions, and the error of the expansion that ends with them.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.kernels import Gaussian, NormalDensity, eigenfunctions
-    >>> found = eigenfunctions(Gaussian(1.0), NormalDensity(0.0, 1.0), n_components=4)
-    >>> found.eigenvalues.round(4).tolist()  # each times 0.382, the square of the golden ratio
-    [0.618, 0.2361, 0.0902, 0.0344]
-    >>> round(found.remainder, 4)
-    0.0213
-    >>> x = np.array([[0.0], [1.0]])
-    >>> bool((np.abs(found.expansion(x) - Gaussian(1.0)(x)) <= found.error(x).max()).all())
-    True
-    """
-    if not isinstance(k, Kernel):
-        raise TypeError(f"eigenfunctions: k={k!r} must be a kernel, such as Gaussian(1.0)")
-    count = checks.whole("eigenfunctions", "n_components", n_components)
-    density = as_density(over)
-    if isinstance(k, Gaussian) and isinstance(density, NormalDensity) and n_nodes is None:
-        return hermite_eigenfunctions(k, density, count)
-    points, weights = density.nodes(n_nodes)
-    values, vectors = operator_spectrum(k, points, weights)
-    if values[0] < -_NEGATIVE * max(values[-1], 0.0):
-        raise ValueError(
-            f"eigenfunctions: {k!r} has the eigenvalue {values[0]:.3g} here, and Mercer's theorem "
-            "needs them nonnegative; mercer_condition(k, over) shows the function that breaks it"
-        )
-    kept = min(count, max(1, int((values > _SMALLEST * values[-1]).sum())))
-    found, functions = values[::-1][:kept], vectors[:, ::-1][:, :kept]
-    trace = float(weights @ np.asarray(k.diag(points), dtype=np.float64))
-    coef = functions * weights[:, None] / np.where(found > 0, found, 1.0)
-    return NystromEigenfunctions(k, density, found.copy(), trace, _kept(points), coef)
-
-
-def _kept(points: Any) -> Any:
-    """Return rows that nobody else writes to; a table keeps its names."""
-    return points.copy() if hasattr(points, "copy") else as_points(points)
-
-
-# --- condition -----------------------------------------------------------------------------------
+# Where rows come from: a density, or a sample, as points with weights that sum to one.
 #
-# Mercer's condition: the integral of f(x) k(x, y) f(y) is nowhere negative, whatever f is.
+# The integral operator of a kernel, (T f)(x) = integral of k(x, y) f(y) p(y) dy, needs a density
+# p. Quadrature turns an integral under p into a sum over nodes: exact for polynomials up to twice
+# their number in each column. Of a sample, the nodes are the rows themselves.
 
-_ROUNDING = 1e-10  # of the largest eigenvalue
-_OTHER = 11  # nodes fewer when a function is looked at again: a grid that shares none
-
-
-@dataclass(frozen=True, eq=False)
-class MercerCondition:
-    """The verdict of `mercer_condition`; true where no function was found that breaks it.
-
-    Attributes
-    ----------
-    smallest, largest : float
-        Eigenvalues of the integral operator: the least and largest value of the integral over
-        functions whose mean square is 1.
-    f : callable or None
-        Maps rows to numbers (n,): of mean square 1, and the integral is `value`; None if there is
-        no such function.
-    value : float
-        The integral of f(x) k(x, y) f(y), by other nodes than those f was found by; 0 without f.
-    """
-
-    smallest: float
-    largest: float
-    f: Callable[[Any], Array] | None
-    value: float
-
-    def __bool__(self) -> bool:
-        return self.f is None
-
-    @property
-    def statement(self) -> str:
-        """The verdict in words."""
-        if self.f is None:
-            return f"no function breaks the condition here: eigenvalues from {self.smallest:.3g} on"
-        return (
-            f"not a kernel: the integral of f(x) k(x, y) f(y) is {self.value:.3g} for a function f "
-            f"of mean square 1, the eigenfunction of the eigenvalue {self.smallest:.3g}"
-        )
+_NODES = 1000  # in all columns together: the matrix of the operator has as many rows
+_MOST = 180  # in one column: the weights of more nodes of Hermite's rule leave float64
 
 
-@dataclass(frozen=True, eq=False)
-class Breaker:
-    """The eigenfunction of a negative eigenvalue: f(x) = sum_i coef_i k(x, x_i)."""
+class Density(ABC):
+    """A probability density, or a sample of one."""
 
-    kernel: Kernel
-    points: Any
-    coef: Array
-
-    def __call__(self, X: Any) -> Array:
-        """Evaluate at rows: (n,)."""
-        return np.asarray(self.kernel(X, self.points).astype(np.float64) @ self.coef)
-
-
-def mercer_condition(k: Kernel, over: Any, n_nodes: int | None = None) -> MercerCondition:
-    """Look for a function f with a negative integral of f(x) k(x, y) f(y) under a density.
-
-    A symmetric continuous k is an inner product of features if and only if there is none
-    (Mercer). The search is over all functions: the smallest eigenvalue of the integral operator is
-    the least value, its eigenfunction is f. The integral is then taken by other nodes.
-
-    Parameters
-    ----------
-    k : Kernel
-        For example `FromCallable(f)` for a function of one's own.
-    over : Density, or rows
-        `UniformDensity(low, high)`, `NormalDensity(...)`, or a sample.
-    n_nodes : int, optional
-        Nodes of the quadrature for each column.
-
-    Returns
-    -------
-    MercerCondition
-
-    Examples
-    --------
-    >>> from mercer.kernels import Gaussian, Sigmoid, UniformDensity, mercer_condition
-    >>> bool(mercer_condition(Gaussian(1.0), UniformDensity(-1.0, 1.0)))
-    True
-    >>> found = mercer_condition(Sigmoid(slope=1.0, offset=-1.0), UniformDensity(-1.0, 1.0))
-    >>> bool(found), round(found.value, 3)
-    (False, -0.729)
-    """
-    density = as_density(over)
-    points, weights = density.nodes(n_nodes)
-    values, functions = operator_spectrum(k, points, weights)
-    smallest, largest = float(values[0]), float(values[-1])
-    if smallest >= -_ROUNDING * max(abs(largest), abs(smallest)):
-        return MercerCondition(smallest, largest, None, 0.0)
-    f = Breaker(k, points, weights * functions[:, 0] / smallest)
-    other = None if isinstance(density, SampleDensity) else _fewer(len(weights), points)
-    return MercerCondition(smallest, largest, f, integral_form(k, f, density, other))
-
-
-def integral_form(
-    k: Kernel, f: Callable[[Any], npt.ArrayLike], over: Any, n_nodes: int | None = None
-) -> float:
-    """Return the integral of f(x) k(x, y) f(y) p(x) p(y) over x and y.
-
-    Parameters
-    ----------
-    k : Kernel
-        A kernel, or a function that may not be one.
-    f : callable
-        Maps rows to numbers (n,).
-    over : Density, or rows
-        The density p.
-    n_nodes : int, optional
-        Nodes of the quadrature for each column.
-
-    Returns
-    -------
-    float
-        Never negative for a kernel.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Linear, UniformDensity, integral_form
-    >>> integral_form(Linear(), lambda X: X[:, 0], UniformDensity(-1.0, 1.0))  # (1 / 3)^2
-    0.1111111111111...
-    """
-    points, weights = as_density(over).nodes(n_nodes)
-    n = row_count(as_points(points))
-    values = np.asarray(f(points), dtype=np.float64)
-    if values.shape != (n,):
-        raise ValueError(f"integral_form: f gave values of shape {values.shape} for {n} rows")
-    weighted = weights * values
-    return float(weighted @ k(points, points).astype(np.float64) @ weighted)
-
-
-def _fewer(nodes: int, points: Any) -> int:
-    """Return another number of nodes for each column."""
-    each: int = round(float(nodes) ** (1.0 / int(as_points(points).shape[1])))
-    return each - _OTHER if each > 2 * _OTHER else each + 1
-
-
-# --- validity ------------------------------------------------------------------------------------
-#
-# Is this function a kernel? Looked at on data: symmetry and the smallest eigenvalue of K.
+    @abstractmethod
+    def nodes(self, n_nodes: int | None = None) -> tuple[Any, Array]:
+        """Return points (N, d) and weights (N,) that sum to 1, `n_nodes` for each column."""
 
 
 @dataclass(frozen=True)
-class Validity:
-    """The verdict of `is_valid`; true when the matrix is symmetric positive semidefinite.
-
-    Attributes
-    ----------
-    smallest_eigenvalue : float
-        Of the symmetric part of K; NaN if K has entries that are not finite.
-    asymmetry : float
-        Largest |k(x, y) - k(y, x)|.
-    tol : float
-        What counts as zero.
-    n_samples : int
-        Rows that were looked at.
-    """
-
-    smallest_eigenvalue: float
-    asymmetry: float
-    tol: float
-    n_samples: int
-
-    def __bool__(self) -> bool:
-        return self.asymmetry <= self.tol and self.smallest_eigenvalue >= -self.tol
-
-    @property
-    def statement(self) -> str:
-        """The verdict in words."""
-        rows = f"on {self.n_samples} rows"
-        if np.isnan(self.smallest_eigenvalue):
-            return f"not a kernel {rows}: it has values that are not finite"
-        if self.asymmetry > self.tol:
-            return f"not a kernel {rows}: k(x, y) and k(y, x) differ by up to {self.asymmetry:.3g}"
-        eigenvalue = f"the smallest eigenvalue is {self.smallest_eigenvalue:.3g}"
-        if self.smallest_eigenvalue < -self.tol:
-            return f"not positive semidefinite {rows}: {eigenvalue}"
-        return f"symmetric and positive semidefinite {rows}: {eigenvalue}"
-
-
-def is_valid(k: Kernel, X: Any, n_samples: int = 200, tol: float | None = None) -> Validity:
-    """Look at the matrix of a kernel on sampled rows: is it symmetric and positive semidefinite.
-
-    A "yes" is evidence from these rows, a "no" is proof.
+class NormalDensity(Density):
+    """The normal density.
 
     Parameters
     ----------
-    k : Kernel
-        For example `FromCallable(f)` for a function f of one's own.
-    X : array-like, sparse matrix, DataFrame, or list of sequences
-        Rows to sample from.
-    n_samples : int
-        Rows that are looked at, drawn without replacement, the same ones each time.
-    tol : float, optional
-        What counts as zero; 1e-10 of the largest eigenvalue by default.
-
-    Returns
-    -------
-    Validity
+    mean : float or array-like of shape (d,)
+        Its mean.
+    covariance : float, or array-like of shape (d,) or (d, d)
+        Variance of all columns, of each column, or the matrix.
 
     Examples
     --------
-    >>> from mercer.kernels import Gaussian, Sigmoid
-    >>> X = [[0.1, 0.0], [1.0, 1.0], [2.0, -1.0]]
-    >>> bool(is_valid(Gaussian(), X)), bool(is_valid(Sigmoid(offset=-1.0), X))
-    (True, False)
-    >>> print(is_valid(Sigmoid(offset=-1.0), X).statement)
-    not positive semidefinite on 3 rows: the smallest eigenvalue is -1.22
+    >>> points, weights = NormalDensity(mean=1.0, covariance=4.0).nodes(5)
+    >>> round(float(weights @ points[:, 0] ** 2), 12)  # mean^2 + variance
+    5.0
     """
-    rows = _sample(as_points(X), n_samples)
-    formula = bind_columns(k.expression(), column_names(X))
-    # as two blocks, since one block is symmetric by construction
-    K = choose_backend().pairs(formula, rows, rows, np.float64).dense()
-    if not np.all(np.isfinite(K)):
-        return Validity(np.nan, np.nan, tol or 0.0, len(K))
-    eigenvalues = linalg.eigvalsh((K + K.T) / 2)
-    zero = 1e-10 * float(np.abs(eigenvalues).max()) if tol is None else tol
-    return Validity(float(eigenvalues[0]), float(np.abs(K - K.T).max()), zero, len(K))
+
+    mean: float | npt.ArrayLike = 0.0
+    covariance: float | npt.ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        owner = "NormalDensity"
+        mean = np.atleast_1d(_numbers(owner, "mean", self.mean, 1))
+        given = _numbers(owner, "covariance", self.covariance, 2)
+        if given.ndim < 2:
+            count = max(len(mean), given.size)
+            given = np.diag(np.broadcast_to(given, count) if given.size in (1, count) else given)
+        if mean.size == 1:
+            mean = np.broadcast_to(mean, len(given))
+        if given.shape != (len(mean), len(mean)):
+            raise ValueError(
+                f"{owner}: a mean of {len(mean)} columns needs a covariance of as many, not of "
+                f"shape {given.shape}"
+            )
+        matrix = checks.psd_matrix(owner, "covariance", given)
+        if not (np.linalg.eigvalsh(matrix.array) > 0).all():
+            raise ValueError(f"{owner}: covariance must have positive eigenvalues")
+        object.__setattr__(self, "mean", FrozenArray(mean))
+        object.__setattr__(self, "covariance", matrix)
+
+    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
+        """Return the nodes of Gauss and Hermite along the axes of the covariance."""
+        mean, covariance = np.asarray(self.mean), np.asarray(self.covariance)
+        variances, axes = np.linalg.eigh(covariance)
+        points, weights = _grid(hermegauss, len(mean), n_nodes)
+        return mean + (points * np.sqrt(variances)) @ axes.T, weights
 
 
-def _sample(X: Points, n_samples: int) -> Points:
-    n = row_count(X)
-    if n == 0:
-        raise ValueError("is_valid: X has no rows")
-    if n > n_samples:
-        X = take(X, np.sort(np.random.default_rng(0).choice(n, n_samples, replace=False)))
-    if is_objects(X):
-        return X
-    # the kernel is judged, not the rounding of float32
-    return X.astype(np.float64, copy=False)
+@dataclass(frozen=True)
+class UniformDensity(Density):
+    """The uniform density on an interval, or on a box.
+
+    Parameters
+    ----------
+    low, high : float or array-like of shape (d,)
+        Its ends, for each column.
+
+    Examples
+    --------
+    >>> points, weights = UniformDensity(0.0, 3.0).nodes(4)
+    >>> round(float(weights @ points[:, 0] ** 2), 12)
+    3.0
+    """
+
+    low: float | npt.ArrayLike = 0.0
+    high: float | npt.ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        low, high = _box("UniformDensity", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
+        """Return the nodes of Gauss and Legendre."""
+        low, high = np.asarray(self.low), np.asarray(self.high)
+        points, weights = _grid(leggauss, len(low), n_nodes)
+        return low + (points + 1) / 2 * (high - low), weights
+
+
+@dataclass(frozen=True)
+class BoxDensity(Density):
+    """Any density on a box.
+
+    Parameters
+    ----------
+    density : callable
+        Maps rows (n, d) to numbers (n,) that are nowhere negative, up to a factor.
+    low, high : float or array-like of shape (d,)
+        The ends of the box, for each column.
+
+    Examples
+    --------
+    >>> points, weights = BoxDensity(lambda X: X[:, 0], 0.0, 1.0).nodes(4)
+    >>> round(float(weights @ points[:, 0]), 12)
+    0.666666666667
+    """
+
+    density: Callable[[Array], npt.ArrayLike]
+    low: float | npt.ArrayLike = 0.0
+    high: float | npt.ArrayLike = 1.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.density):
+            raise TypeError(f"BoxDensity: density={self.density!r} must be a function of rows")
+        low, high = _box("BoxDensity", self.low, self.high)
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    def nodes(self, n_nodes: int | None = None) -> tuple[Array, Array]:
+        """Return the nodes of Gauss and Legendre, their weights times the density."""
+        points, weights = UniformDensity(self.low, self.high).nodes(n_nodes)
+        values = np.asarray(self.density(points), dtype=np.float64)
+        if values.shape != weights.shape:
+            raise ValueError(
+                f"BoxDensity: density gave values of shape {values.shape} for {len(points)} rows; "
+                "it must return one for each"
+            )
+        return points, _normalized("BoxDensity: density", weights * values)
+
+
+@dataclass(frozen=True, eq=False)
+class SampleDensity(Density):
+    """The rows of a sample, each with its weight.
+
+    Parameters
+    ----------
+    X : array-like, sparse matrix, DataFrame, or list of sequences
+        Rows.
+    weights : array-like of shape (n,), optional
+        How much each row counts; all alike if left out.
+
+    Examples
+    --------
+    >>> SampleDensity([[0.0], [4.0]], weights=[3, 1]).nodes()[1].tolist()
+    [0.75, 0.25]
+    """
+
+    X: Any
+    weights: npt.ArrayLike | None = None
+
+    def nodes(self, n_nodes: int | None = None) -> tuple[Any, Array]:
+        """Return the rows with their weights."""
+        if n_nodes is not None:
+            raise ValueError("n_nodes: the nodes of a sample are its rows; leave n_nodes out")
+        points = as_points(self.X)
+        n = row_count(points)
+        if n == 0:
+            raise ValueError("X has no rows")
+        if not is_objects(points) and not np.isfinite(_entries(points)).all():
+            raise ValueError("X holds values that are not finite")
+        if self.weights is None:
+            return self.X, np.full(n, 1.0 / n)
+        weights = np.asarray(self.weights, dtype=np.float64)
+        if weights.shape != (n,):
+            raise ValueError(
+                f"weights have shape {weights.shape}; there must be one for each of {n} rows"
+            )
+        return self.X, _normalized("weights", weights)
+
+
+def as_density(over: Any) -> Density:
+    """See rows as the sample they are."""
+    return over if isinstance(over, Density) else SampleDensity(over)
+
+
+def _grid(rule: Callable[[int], Any], d: int, n_nodes: int | None) -> tuple[Array, Array]:
+    """Return the nodes of a rule in d columns: all combinations."""
+    most = max(2, min(_MOST, int(_NODES ** (1 / d))))
+    n = most if n_nodes is None else checks.whole("nodes", "n_nodes", n_nodes)
+    if n > _MOST:
+        raise ValueError(f"n_nodes={n} must be at most {_MOST} for each column")
+    require_memory(
+        8 * (d + 1) * n**d,
+        f"{n} nodes in each of {d} columns: the grid",
+        "Take fewer nodes, or a sample of rows in place of the density",
+    )
+    at, weight = rule(n)
+    points = np.stack([axis.ravel() for axis in np.meshgrid(*[at] * d, indexing="ij")], axis=1)
+    weights = np.ones(1)
+    for _ in range(d):
+        weights = np.multiply.outer(weights, weight / weight.sum()).ravel()
+    kept = weights > 0
+    return points[kept], weights[kept]
+
+
+def _normalized(owner: str, weights: Array) -> Array:
+    total = weights.sum()
+    if not (weights >= 0).all() or not 0 < total < np.inf:
+        raise ValueError(f"{owner} must be finite, nowhere negative, and positive somewhere")
+    return np.asarray(weights / total)
+
+
+def _box(owner: str, low: Any, high: Any) -> tuple[FrozenArray, FrozenArray]:
+    ends = [np.atleast_1d(_numbers(owner, n, v, 1)) for n, v in (("low", low), ("high", high))]
+    if len({len(end) for end in ends} | {1}) > 2 or not (ends[0] < ends[1]).all():
+        raise ValueError(f"{owner}: low={low!r} must be below high={high!r} in every column")
+    below, above = np.broadcast_arrays(*ends)
+    return FrozenArray(below), FrozenArray(above)
+
+
+def _numbers(owner: str, name: str, value: Any, most: int) -> Array:
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        array = np.full(1, np.nan)
+    if array.ndim > most or not array.size or not np.isfinite(array).all():
+        raise ValueError(f"{owner}: {name}={value!r} must hold finite numbers")
+    return array
+
+
+def _entries(points: Any) -> Array:
+    return np.asarray(
+        getattr(points, "data", points) if not isinstance(points, np.ndarray) else points
+    )

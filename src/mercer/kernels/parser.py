@@ -1,4 +1,4 @@
-"""Parser of kernel text: tokens, names of kernels, and `parse`."""
+"""Function `parse`, which reads a kernel from text, the names of kernels in texts, and tokens."""
 
 from __future__ import annotations
 
@@ -31,140 +31,6 @@ from mercer.kernels.families import (
     Tanimoto,
 )
 from mercer.kernels.sequences import Spectrum, Subsequence
-
-# --- tokens --------------------------------------------------------------------------------------
-#
-# The words of kernel texts, and the error that points at one of them.
-
-_WORDS = re.compile(
-    r"(?P<space>\s+)"
-    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
-    r"|(?P<name>[^\W\d]\w*)"
-    r"|(?P<string>'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
-    r"|(?P<sign>\*\*|[-+*()\[\],.:=])"
-)
-
-
-@dataclass(frozen=True)
-class Token:
-    """One word: its kind ("number", "name", "string", "sign" or "end"), text and place."""
-
-    kind: str
-    text: str
-    position: int
-
-
-class ParseError(ValueError):
-    """A text that is not a kernel; shows where.
-
-    Attributes
-    ----------
-    reason : str
-        What is wrong.
-    text : str
-        What was read.
-    position : int
-        Where it went wrong, counted from 0.
-    """
-
-    def __init__(self, reason: str, text: str, position: int) -> None:
-        super().__init__(f"{reason}\n{_pointed(text, position)}")
-        self.reason, self.text, self.position = reason, text, position
-
-    def __reduce__(self) -> tuple[type[ParseError], tuple[str, str, int]]:
-        return ParseError, (self.reason, self.text, self.position)
-
-
-def tokens(text: str) -> Iterator[Token]:
-    """Split a text into words; ends with a word of the kind "end"."""
-    position = 0
-    while position < len(text):
-        match = _WORDS.match(text, position)
-        if match is None:
-            raise ParseError(f"{text[position]!r} has no meaning here", text, position)
-        kind = str(match.lastgroup)
-        if kind != "space":
-            yield Token(kind, match[0], position)
-        position = match.end()
-    yield Token("end", "", len(text))
-
-
-def _pointed(text: str, position: int) -> str:
-    """Show the text with a mark under one character, cut to a window if it is long."""
-    start, end = max(0, position - 60), position + 20
-    before, after = "..." if start else "", "..." if end < len(text) else ""
-    # every character that is not plain would move the mark
-    shown = "".join(c if c.isprintable() else " " for c in text[start:end])
-    return f"    {before}{shown}{after}\n    {' ' * (len(before) + position - start)}^"
-
-
-# --- names ---------------------------------------------------------------------------------------
-#
-# The names of kernels in texts: any case, with or without underscores.
-
-# what scikit-learn, LIBSVM and kernlab call them
-_ALIASES = {
-    "rbf": "gaussian",
-    "rbfdot": "gaussian",
-    "radial": "gaussian",
-    "squaredexponential": "gaussian",
-    "poly": "polynomial",
-    "polydot": "polynomial",
-    "vanilladot": "linear",
-    "dot": "linear",
-    "laplace": "laplacian",
-    "laplacedot": "laplacian",
-    "tanh": "sigmoid",
-    "tanhdot": "sigmoid",
-    "anovadot": "anova",
-    "chi2": "chisquared",
-    "jaccard": "tanimoto",
-    "rq": "rationalquadratic",
-}
-
-
-def plain(name: str) -> str:
-    """Write a name in small letters without underscores; other libraries' names become ours."""
-    found = name.lower().replace("_", "")
-    return _ALIASES.get(found, found)
-
-
-KERNELS: dict[str, type[Kernel]] = {
-    plain(kernel.__name__): kernel
-    for kernel in (
-        *(Linear, Polynomial, Bilinear, Cosine, AllSubsets, Anova, Sigmoid, Constant),
-        *(Gaussian, Laplacian, Matern, RationalQuadratic),
-        *(ChiSquared, Intersection, Tanimoto, Spectrum, Subsequence, Precomputed, Coregionalized),
-    )
-}
-
-
-def _normalized(kernel: Kernel) -> Kernel:
-    if not isinstance(kernel, Kernel):
-        raise TypeError("normalized(...) takes a kernel")
-    return kernel.normalized()
-
-
-_FUNCTIONS: dict[str, Callable[..., Kernel]] = {
-    "exp": exp,
-    "normalized": _normalized,
-    "polynomial": polynomial,
-}
-
-
-def maker(name: str, of_kernel: bool) -> Callable[..., Kernel] | None:
-    """Find what a name makes; `polynomial` of a kernel is another thing than of a number."""
-    kernel, function = KERNELS.get(plain(name)), _FUNCTIONS.get(plain(name))
-    return function or kernel if of_kernel else kernel or function
-
-
-def unknown(name: str) -> str:
-    """Return a message that there is no such kernel, and which one may be meant."""
-    known = sorted({*KERNELS, *_FUNCTIONS})
-    near = get_close_matches(plain(name), [*known, *_ALIASES], n=1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
-    return f"there is no kernel {name!r}; {hint}"
-
 
 # --- parse ---------------------------------------------------------------------------------------
 #
@@ -470,3 +336,137 @@ def _terms(kernel: Kernel) -> int:
 
 def _height(kernel: Kernel) -> int:
     return 1 + max((_height(part) for part in parts(kernel)), default=0)
+
+
+# --- names ---------------------------------------------------------------------------------------
+#
+# The names of kernels in texts: any case, with or without underscores.
+
+# what scikit-learn, LIBSVM and kernlab call them
+_ALIASES = {
+    "rbf": "gaussian",
+    "rbfdot": "gaussian",
+    "radial": "gaussian",
+    "squaredexponential": "gaussian",
+    "poly": "polynomial",
+    "polydot": "polynomial",
+    "vanilladot": "linear",
+    "dot": "linear",
+    "laplace": "laplacian",
+    "laplacedot": "laplacian",
+    "tanh": "sigmoid",
+    "tanhdot": "sigmoid",
+    "anovadot": "anova",
+    "chi2": "chisquared",
+    "jaccard": "tanimoto",
+    "rq": "rationalquadratic",
+}
+
+
+def plain(name: str) -> str:
+    """Write a name in small letters without underscores; other libraries' names become ours."""
+    found = name.lower().replace("_", "")
+    return _ALIASES.get(found, found)
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    plain(kernel.__name__): kernel
+    for kernel in (
+        *(Linear, Polynomial, Bilinear, Cosine, AllSubsets, Anova, Sigmoid, Constant),
+        *(Gaussian, Laplacian, Matern, RationalQuadratic),
+        *(ChiSquared, Intersection, Tanimoto, Spectrum, Subsequence, Precomputed, Coregionalized),
+    )
+}
+
+
+def _normalized(kernel: Kernel) -> Kernel:
+    if not isinstance(kernel, Kernel):
+        raise TypeError("normalized(...) takes a kernel")
+    return kernel.normalized()
+
+
+_FUNCTIONS: dict[str, Callable[..., Kernel]] = {
+    "exp": exp,
+    "normalized": _normalized,
+    "polynomial": polynomial,
+}
+
+
+def maker(name: str, of_kernel: bool) -> Callable[..., Kernel] | None:
+    """Find what a name makes; `polynomial` of a kernel is another thing than of a number."""
+    kernel, function = KERNELS.get(plain(name)), _FUNCTIONS.get(plain(name))
+    return function or kernel if of_kernel else kernel or function
+
+
+def unknown(name: str) -> str:
+    """Return a message that there is no such kernel, and which one may be meant."""
+    known = sorted({*KERNELS, *_FUNCTIONS})
+    near = get_close_matches(plain(name), [*known, *_ALIASES], n=1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"there is no kernel {name!r}; {hint}"
+
+
+# --- tokens --------------------------------------------------------------------------------------
+#
+# The words of kernel texts, and the error that points at one of them.
+
+_WORDS = re.compile(
+    r"(?P<space>\s+)"
+    r"|(?P<number>(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)"
+    r"|(?P<name>[^\W\d]\w*)"
+    r"|(?P<string>'(?:[^'\\\n]|\\.)*'|\"(?:[^\"\\\n]|\\.)*\")"
+    r"|(?P<sign>\*\*|[-+*()\[\],.:=])"
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """One word: its kind ("number", "name", "string", "sign" or "end"), text and place."""
+
+    kind: str
+    text: str
+    position: int
+
+
+class ParseError(ValueError):
+    """A text that is not a kernel; shows where.
+
+    Attributes
+    ----------
+    reason : str
+        What is wrong.
+    text : str
+        What was read.
+    position : int
+        Where it went wrong, counted from 0.
+    """
+
+    def __init__(self, reason: str, text: str, position: int) -> None:
+        super().__init__(f"{reason}\n{_pointed(text, position)}")
+        self.reason, self.text, self.position = reason, text, position
+
+    def __reduce__(self) -> tuple[type[ParseError], tuple[str, str, int]]:
+        return ParseError, (self.reason, self.text, self.position)
+
+
+def tokens(text: str) -> Iterator[Token]:
+    """Split a text into words; ends with a word of the kind "end"."""
+    position = 0
+    while position < len(text):
+        match = _WORDS.match(text, position)
+        if match is None:
+            raise ParseError(f"{text[position]!r} has no meaning here", text, position)
+        kind = str(match.lastgroup)
+        if kind != "space":
+            yield Token(kind, match[0], position)
+        position = match.end()
+    yield Token("end", "", len(text))
+
+
+def _pointed(text: str, position: int) -> str:
+    """Show the text with a mark under one character, cut to a window if it is long."""
+    start, end = max(0, position - 60), position + 20
+    before, after = "..." if start else "", "..." if end < len(text) else ""
+    # every character that is not plain would move the mark
+    shown = "".join(c if c.isprintable() else " " for c in text[start:end])
+    return f"    {before}{shown}{after}\n    {' ' * (len(before) + position - start)}^"

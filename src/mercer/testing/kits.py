@@ -15,8 +15,7 @@ from mercer.array_types import Array, Points
 from mercer.gram import Gram, exact
 from mercer.kernels import Kernel
 from mercer.kernels.algebra import parts
-from mercer.kernels.features import column_names
-from mercer.rows.points import as_points, is_objects, row_count, take, to_dense
+from mercer.rows.points import as_points, column_names, is_objects, row_count, take, to_dense
 from mercer.solvers.base import Solver, Status, Watch
 from mercer.solvers.certificate import certify
 
