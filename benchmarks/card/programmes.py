@@ -19,7 +19,7 @@ from benchmarks.card.setting import (
     show,
 )
 from mercer.approximation import Nystrom
-from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.box_programs import Box, BoxPath, PathStep
 from mercer.backends.torch.matrices import DeviceMatrix
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Exp, SqDist

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from benchmarks.card.setting import CARD, SMALL, WHERE, say
-from mercer.backends.contract import Box
+from mercer.backends.box_programs import Box
 from mercer.backends.torch.matrices import DeviceMatrix
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.backends.torch.svm.descents import can_descend

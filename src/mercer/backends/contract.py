@@ -1,4 +1,4 @@
-"""Interface of a backend: stored matrices, box QPs, landmark rows, perceptron state, methods."""
+"""Interface of a backend: its methods, kernel matrices, factors, features, and their arguments."""
 
 from __future__ import annotations
 
@@ -10,525 +10,19 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends.box_programs import (
+    Box,
+    BoxAnswer,
+    BoxPath,
+    BoxPathAnswer,
+    FeatureAnswer,
+    FeatureBox,
+    Form,
+)
 from mercer.backends.lapack import solved_with_determinant
 from mercer.expression import Expression
 from mercer.rows.device_arrays import CardRows
 from mercer.rows.points import to_host
-
-# --- stored --------------------------------------------------------------------------------------
-#
-# Matrices that a backend holds where it works with them, and their Cholesky factors.
-#
-# On a processor both are arrays in its memory. On a card they stay there: solvers ask for
-# products, factors and solutions, and only what is small travels.
-
-
-class Factor(ABC):
-    """L of a positive definite A = L L', held where it was computed."""
-
-    @abstractmethod
-    def solve(self, right: Array) -> Array:
-        """Return A^-1 right, float64, for a vector or for columns."""
-
-    @abstractmethod
-    def half_solve(self, right: Array, transposed: bool = False) -> Array:
-        """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
-
-    def solve_there(self, right: Any) -> Any:
-        """Return A^-1 right for columns that lie where the factor does."""
-        return self.solve(right)
-
-    def half_there(self, right: Any) -> Any:
-        """Return L^-1 right for columns that lie where the factor does."""
-        return self.half_solve(right)
-
-    def here(self) -> Factor:
-        """Return the same in the memory of the processor."""
-        return self
-
-    @abstractmethod
-    def diagonal(self) -> Array:
-        """Return the diagonal of L."""
-
-    @abstractmethod
-    def lower(self) -> Array:
-        """Return L, zeros above its diagonal, in the memory of the processor."""
-
-    @abstractmethod
-    def inverse(self) -> Array:
-        """Return A^-1; the factor may be overwritten, nothing is to be asked of it afterwards."""
-
-    @abstractmethod
-    def inverse_diagonal(self) -> Array:
-        """Return the diagonal of A^-1; the factor may be overwritten, as by `inverse`."""
-
-
-PathsOn: TypeAlias = "tuple[StoredMatrix, Sequence[BoxPath]]"
-"""A stored matrix, and paths on it."""
-
-
-class StoredMatrix(ABC):
-    """A symmetric K, float32 or float64, of which every entry is stored. Nobody writes to it.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, n).
-    dtype : numpy dtype
-        Type of the entries.
-    descends_elsewhere : bool
-        Whether descents on it take the memory of a device, which looks after that itself.
-    """
-
-    shape: tuple[int, int]
-    dtype: Any
-    descends_elsewhere: bool = False
-
-    @property
-    @abstractmethod
-    def nbytes(self) -> int:
-        """Bytes that it takes, wherever it lies."""
-
-    @abstractmethod
-    def dense(self) -> Array:
-        """Return all of it in the memory of the processor, read-only."""
-
-    @abstractmethod
-    def diagonal(self) -> Array:
-        """Return the diagonal in float64."""
-
-    @abstractmethod
-    def rows(self, index: Index) -> Array:
-        """Return some rows."""
-
-    @abstractmethod
-    def product(self, V: Array) -> Array:
-        """Return K V in float64 for V (n, k); as `Backend.symmetric_product`."""
-
-    def operator(self) -> Operator:
-        """Return its products with arrays that lie where it does."""
-        return Operator(self.product)
-
-    @abstractmethod
-    def combination(self, points: Array, coef: Array) -> Array:
-        """Return the sum of the rows `points`, each times its coefficient, in float64."""
-
-    @abstractmethod
-    def cholesky(
-        self,
-        shift: Array,
-        scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
-    ) -> Factor | None:
-        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
-
-        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
-        """
-
-    @abstractmethod
-    def box_qps(
-        self, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[BoxAnswer]:
-        """Solve box programmes on it; see `Backend.box_qps`."""
-
-    @abstractmethod
-    def box_paths(
-        self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[BoxPathAnswer]:
-        """Solve paths of box programmes on it; see `Backend.box_paths`."""
-
-    def box_paths_on_several(
-        self, work: Sequence[PathsOn], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[list[BoxPathAnswer]]:
-        """Solve paths on several matrices, of which this is the first.
-
-        One matrix after another, unless a backend has room to work on all of them at once.
-        """
-        return [K.box_paths(paths, tol, max_iter, poll) for K, paths in work]
-
-    @abstractmethod
-    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
-        """Part its points; see `Backend.partition`."""
-
-
-# --- boxes ---------------------------------------------------------------------------------------
-#
-# Box programmes as backends see them: one alone, or a path of them that differ by factors.
-
-_ROUNDING = 1e-12  # relative: a sum this far off needs no repair
-
-
-@dataclass(frozen=True, eq=False)
-class Box:
-    """A box programme on some rows of a stored K, and where to start.
-
-    Minimises b'(K + diag(shift))b/2 - p'b + epsilon'|b| over lower <= b <= upper with the sum of b
-    over each group kept as it is at the start. The linear term p is not here: all that a descent
-    needs of it is the gradient at the start.
-
-    Attributes
-    ----------
-    gradient : (m,) float64
-        F = p - (K + diag(shift)) start.
-    start : (m,) float64
-        A feasible point.
-    lower, upper : (m,) float64
-        The box; may be infinite. Contains 0 strictly inside only where it matters (epsilon > 0).
-    epsilon : (m,) float64, optional
-        Nonnegative cost of |b_i|.
-    shift : (m,) float64, optional
-        Added to the diagonal of K.
-    group : (m,) int64, optional
-        Number of the group of each variable, from 0; only variables of one group form pairs.
-    rows : (m,) int64, optional
-        Which row of K each variable is, repeats allowed; None for all rows in order. Long runs of
-        consecutive numbers are read in place.
-    """
-
-    gradient: Array
-    start: Array
-    lower: Array
-    upper: Array
-    epsilon: Array | None = None
-    shift: Array | None = None
-    group: Array | None = None
-    rows: Array | None = None
-
-
-class Form(NamedTuple):
-    """What box programmes are like, known before they are written.
-
-    Attributes
-    ----------
-    largest : int
-        Variables of the largest.
-    sums : int
-        Groups of variables of each.
-    tube, shifted : bool
-        Whether they have an epsilon, and something on the diagonal.
-    """
-
-    largest: int
-    sums: int = 1
-    tube: bool = False
-    shifted: bool = False
-
-
-@dataclass(frozen=True, eq=False)
-class BoxAnswer:
-    """Where a descent ended.
-
-    Attributes
-    ----------
-    b : (m,) float64
-        The variables; those at a bound, or at zero with epsilon > 0, are there exactly.
-    gradient : (m,) float64
-        F there, as the descent kept it.
-    iterations : int
-        Pair steps.
-    violation : float
-        Largest violation: over groups, max over i that can rise of F_i + up_i minus min over j
-        that can fall of F_j + low_j, where up_i = epsilon_i if b_i < 0 else -epsilon_i, and
-        low_j = -epsilon_j if b_j > 0 else epsilon_j. -inf when no pair can move; NaN or +inf when
-        numbers overflowed or nothing is known.
-    """
-
-    b: Array
-    gradient: Array
-    iterations: int
-    violation: float
-
-
-@dataclass(frozen=True)
-class PathStep:
-    """One programme of a path.
-
-    Attributes
-    ----------
-    bound, epsilon, shift, total : float
-        Factors on the bounds, epsilons, shifts and sums of the path.
-    start : int
-        Number of the earlier step to begin at (warm start); -1 for the start of the path.
-    """
-
-    bound: float = 1.0
-    epsilon: float = 1.0
-    shift: float = 1.0
-    total: float = 1.0
-    start: int = -1
-
-
-@dataclass(frozen=True, eq=False)
-class BoxPath:
-    """A regularization path: programmes on the same rows of a stored K, with warm starts.
-
-    Attributes
-    ----------
-    box : Box
-        With every factor 1. Its `gradient` is the linear term p. Its `start` need not be feasible:
-        it is clipped, and sums are repaired. Groups are numbered from 0, and none is empty.
-    totals : (groups,) float64
-        What the variables of each group sum to.
-    steps : sequence of PathStep
-        The programmes.
-    evaluation_rows : (t,) int64
-        Rows j of K where sum_i b_i K_ij is wanted.
-    """
-
-    box: Box
-    totals: Array
-    steps: Sequence[PathStep]
-    evaluation_rows: Array
-
-
-@dataclass(frozen=True, eq=False)
-class BoxPathAnswer:
-    """Where all steps of a path ended.
-
-    Attributes
-    ----------
-    b, gradient : (steps, m) float64
-        Variables, and F = p - (K + diag(shift)) b as the descent kept it.
-    offsets : (steps, groups) float64
-        The multiplier of each sum: the mean of F over free variables, held between the two sides
-        of the optimality conditions; their middle where no variable is free.
-    values : (steps, t) float64
-        sum_i b_i K_ij at the evaluation rows, without offset, to the accuracy of the type of K.
-    iterations : (steps,) int64
-        Pair steps.
-    violation : (steps,) float64
-        As in `BoxAnswer`; infinite where a step was not finished because the poll said so.
-    confirmed : bool
-        Whether violations and values hold in float64 for the K that a stored one is rounded from.
-    """
-
-    b: Array
-    gradient: Array
-    offsets: Array
-    values: Array
-    iterations: Array
-    violation: Array
-    confirmed: bool = False
-
-
-def with_sum(point: Array, lower: Array, upper: Array, total: float) -> Array:
-    """Return a point of the box with the required sum, if it has one; each gives by its room."""
-    missing = total - float(point.sum())
-    if not abs(missing) > _ROUNDING * (float(np.abs(point).sum()) + abs(total)):
-        return point
-    room = (upper if missing > 0 else lower) - point
-    room = np.where(np.isfinite(room), room, missing)
-    if room.sum() == 0:
-        return point
-    return point + room * min(1.0, missing / float(room.sum()))
-
-
-def multiplier(rising: Array, falling: Array) -> float:
-    """Return the multiplier of a sum, from the two sides of the optimality conditions.
-
-    The mean over free variables, where both are the same, held between the two ends; the middle of
-    these where no variable is free, and zero where nothing can move.
-    """
-    top, bottom = float(rising.max(initial=-np.inf)), float(falling.min(initial=np.inf))
-    free = rising == falling
-    if free.any():
-        return float(np.clip(rising[free].mean(), min(top, bottom), max(top, bottom)))
-    finite = [side for side in (top, bottom) if np.isfinite(side)]
-    return float(np.mean(finite)) if finite else 0.0
-
-
-# --- long arrays ---------------------------------------------------------------------------------
-#
-# Arrays with one long side, where products with them are made, and operators on such.
-#
-# On a processor they are NumPy arrays, on a card they stay there. Both know `@`, `.T`, slices and
-# arithmetic in place, so methods that keep many long vectors (Krylov spaces) are written once;
-# what differs is here.
-
-_CACHED = 1 << 18  # entries of W that are read at a time, so that two columns read them once
-
-
-class LongArrays:
-    """float64 arrays in the memory of the processor."""
-
-    def empty(self, rows: int, n: int) -> Any:
-        """Return an array that is to be filled."""
-        from mercer.backends import choose_backend  # noqa: PLC0415  backends make such arrays
-
-        return choose_backend().empty(rows, n)
-
-    def has_room(self, size: float) -> bool:
-        """Return whether so many bytes may be taken."""
-        return True
-
-    def put(self, A: Any) -> Any:
-        """Return a copy of what is here, or there already, to be written to."""
-        return np.array(A, dtype=np.float64)
-
-    def lent(self, A: Array) -> Any:
-        """Return what is here, there; not to be written to."""
-        return A
-
-    def numbers(self, index: Array) -> Any:
-        """Return numbers of rows, to take them by."""
-        return index
-
-    def get(self, A: Any) -> Array:
-        """Return what is there in the memory of the processor."""
-        return np.asarray(A)
-
-    def turned(self, A: Any) -> Any:
-        """Return the transpose, its rows unbroken."""
-        return np.ascontiguousarray(A.T)
-
-    def squared_lengths(self, W: Any) -> Array:
-        """Return the sums of squares of columns, in the memory of the processor."""
-        return np.asarray(np.einsum("ij,ij->j", W, W))
-
-    def rounded(self, A: Any) -> Any:
-        """Return a copy in float32."""
-        return A.astype(np.float32)
-
-    def take_off(self, W: Any, V: Any, out: Any) -> None:
-        """Subtract W W'V from `out`, for many columns W, in float32 or float64."""
-        step = max(1, _CACHED // W.shape[1])
-        parts = [slice(first, first + step) for first in range(0, len(W), step)]
-        V = V.astype(W.dtype, copy=False)
-        inner = np.zeros((W.shape[1], V.shape[1]))
-        for part in parts:
-            inner += W[part].T @ V[part]
-        inner = inner.astype(W.dtype, copy=False)
-        for part in parts:
-            out[part] -= W[part] @ inner
-
-
-HERE = LongArrays()
-
-
-@dataclass(frozen=True)
-class Operator:
-    """A symmetric matrix by its products.
-
-    Attributes
-    ----------
-    apply : callable
-        Returns A V in float64 for V (n, b); both lie where `arrays` says.
-    arrays : LongArrays
-        Where.
-    """
-
-    apply: Callable[[Any], Any]
-    arrays: LongArrays = HERE
-
-    def here(self) -> Operator:
-        """Return the same for arrays in the memory of the processor."""
-        if self.arrays is HERE:
-            return self
-        there = self.arrays
-        return Operator(lambda V: there.get(self.apply(there.put(V))))
-
-
-# --- landmark rows -------------------------------------------------------------------------------
-#
-# Rows k(x, z) of points x at landmarks z, with weights and targets, where a card works with them.
-#
-# The features of a point are F = L^-1 k(z, x) for k(z, z) = L L'. Sums over all points are made
-# on the card, and only what has the size of the landmarks travels.
-
-
-class LandmarkRows(ABC):
-    """F of all points, with the weights s and the targets y of a least squares problem."""
-
-    @abstractmethod
-    def pull(self) -> tuple[Array, Array]:
-        """Return F'S y (m, t) and F's (m,), to the digits of float32."""
-
-    @abstractmethod
-    def product(self, W: Array, level: Array) -> tuple[Array, Array]:
-        """Return F'S (F W - level) and the sums of S (F W - level), to the digits of float32."""
-
-    @abstractmethod
-    def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
-        """Return F'S (y + level - F W), the sums of S (y + level - F W), and F's, in float64.
-
-        Of rows that are stored to 40 bits, or in full.
-        """
-
-    @abstractmethod
-    def factor(self, index: Array, share: Array, lone: float, penalty: float) -> Factor:
-        """Return the Cholesky factor of G'TG + penalty I for some points and their weights T.
-
-        G are features less their mean by T. The landmarks count beside, each with a weight `lone`:
-        one may be alone in its direction, which other points would not show. What is not positive
-        definite for rounding gets more on its diagonal.
-        """
-
-
-class BoundRows(ABC):
-    """F of all points, before weights and targets are known."""
-
-    @abstractmethod
-    def __call__(self, weights: Array, targets: Array, bias: bool) -> LandmarkRows:
-        """Send weights (n,) and targets (n, t); say whether there is a bias."""
-
-    @abstractmethod
-    def squared_lengths(self) -> Array:
-        """Return the squared lengths of F in float64, (n,)."""
-
-    @abstractmethod
-    def features(self) -> CardRows | None:
-        """Return F in float64, where it was made; None where that has no room for it."""
-
-
-# --- perceptron state ----------------------------------------------------------------------------
-#
-# What a perceptron changes, and what it tells of a walk: passed to a backend and back.
-
-
-@dataclass(frozen=True, eq=False)
-class LinearFunctions:
-    """Linear functions of rows that a perceptron changes in place: one, or one for each class.
-
-    Attributes
-    ----------
-    weights : (d, k) float64
-        A column for each function.
-    bias : (k,) float64
-        Their constants.
-    has_bias : bool
-        Whether constants are learned.
-    late, late_bias : like weights and bias, optional
-        Sums of step times change: over T steps the mean of the weights is weights - late / T.
-    tally : (3,) float64, optional
-        Rows seen, mistakes made, largest squared length: counted row by row, so that a walk that is
-        interrupted has counted what it learned.
-    """
-
-    weights: Array
-    bias: Array
-    has_bias: bool
-    late: Array | None = None
-    late_bias: Array | None = None
-    tally: Array | None = None
-
-
-class PassCounts(NamedTuple):
-    """What a walk over rows met.
-
-    Attributes
-    ----------
-    mistakes : int
-        Rows whose class was not ahead, ties included.
-    longest : float
-        Largest squared length of a row.
-    bad : int
-        The first row whose squared length is not finite; then nothing was learned. -1 for none.
-    """
-
-    mistakes: int
-    longest: float
-    bad: int
-
 
 # --- contract ------------------------------------------------------------------------------------
 #
@@ -543,286 +37,19 @@ class PassCounts(NamedTuple):
 # `Pairs`
 #     an expression bound to rows X and columns Y. It can be asked for blocks and products, so a
 #     matrix that is never stored and one that is stored look alike from above;
-# `Features`
+# `BackendFeatures`
 #     rows of explicit features, dense or CSR, for solvers that work in their space.
 #
-# `StoredMatrix`, `Factor` (`contract.py`)
+# `StoredMatrix`, `Factor`
 #     a symmetric matrix that is stored, and its Cholesky factor, wherever the backend keeps them.
 #
 # Dense factorisations of a stored matrix (`cholesky`, `band_reduce`, `eigh`) are verbs too, since
 # where the matrix lies decides who factors it. A torch backend replaces all of them for tensors
 # on a device, where stored matrices and their factors stay.
 
-_TRIP = 1 << 21  # entries of a block of rows: 16 MB
-
-
-class RowParts(NamedTuple):
-    """Where columns of V, each for itself, are read and their products are wanted.
-
-    Attributes
-    ----------
-    ends : (g,) int64 array
-        Where parts of the rows end, ascending, the last at the last row.
-    reads : (g, k) bool array
-        Whether column c is read in part g; it is taken to be zero where it is not.
-    writes : (g, k) bool array
-        Whether the product is wanted there; it is zero where it is not.
-    """
-
-    ends: Array
-    reads: Array
-    writes: Array
-
-
-class Pairs(ABC):
-    """K[i, j] = e(x_i, y_j) for rows X (n) and columns Y (m); evaluated on demand.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, m).
-    dtype : numpy dtype
-        float32 or float64: the type of blocks. Products accumulate in float64 over tiles.
-    """
-
-    shape: tuple[int, int]
-    dtype: Any
-
-    @abstractmethod
-    def rows(self, index: Index) -> Array:
-        """Evaluate the rows `index` (slice or integer array) against all columns: (len, m)."""
-
-    @abstractmethod
-    def dense(self, *, padded: bool = False) -> Array:
-        """Evaluate the whole matrix; exactly symmetric when Y is X.
-
-        Its rows may be some entries apart where it is `padded`: large ones are sooner written so.
-        """
-
-    @abstractmethod
-    def stored(self) -> StoredMatrix:
-        """Evaluate the whole matrix of Y that is X, where the backend works with it."""
-
-    def packed_factor(self) -> Factor | None:
-        """Factor the matrix of Y that is X, in float64, where a backend holds its triangle alone.
-
-        For matrices too large for `stored`. None where it has no room, knows no such way, or the
-        matrix is not positive definite.
-        """
-        return None
-
-    @abstractmethod
-    def matmul(self, V: Array) -> Array:
-        """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""
-
-    def operator(self) -> Operator:
-        """Return products with arrays that lie where those are made."""
-        return Operator(self.matmul)
-
-    def part(self, index: Array, columns: Array | None = None) -> Pairs | None:
-        """Return some rows, and columns, as pairs of the same points where these lie.
-
-        For products with parts of K. None where to bind the points anew costs as little.
-        """
-        return None
-
-    def stored_part(self, index: Array) -> StoredMatrix | None:
-        """Store the matrix of some points with themselves, where the points lie; Y is X.
-
-        None where to bind them anew costs as little, as for `part`.
-        """
-        return None
-
-    def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
-        """Return K' g(K U) in float64, every row evaluated once.
-
-        g is given the numbers of some rows and their values (r, k), and returns (r, j).
-        """
-        total: Any = 0.0
-        step = max(1, _TRIP // max(1, self.shape[1]))
-        for first in range(0, self.shape[0], step):
-            part = slice(first, min(first + step, self.shape[0]))
-            K = self.rows(part).astype(float, copy=False)
-            total = total + K.T @ change(part, K @ U)
-        return np.asarray(total)
-
-
-@dataclass(frozen=True)
-class Band:
-    """K = Q B Q' with B of half-width `width`.
-
-    Attributes
-    ----------
-    Qt : (n, n) float64, C order
-        The transpose of Q.
-    lower : (n, width + 1) float64
-        lower[j, k] = B[j + k, j]; zero where j + k >= n.
-    width : int
-        Half band width.
-    """
-
-    Qt: Array
-    lower: Array
-    width: int
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureBox:
-    """A box programme on rows of features.
-
-    Minimises b'(FF' + diag(shift))b/2 - linear'b + epsilon'|b| over lower <= b <= upper, the b of
-    each group summing to its total.
-
-    Attributes
-    ----------
-    linear, lower, upper : (n,) float64
-        The linear term and the box, which may be infinite.
-    group : (n,) int8
-        Number of the group of each variable; -1 for none.
-    totals : (groups,) float64
-        What the groups sum to.
-    start : (n,) float64
-        A point of the box.
-    offsets : (groups,) float64
-        Guess of the multipliers of the sums.
-    shift, epsilon : (n,) float64, optional
-        Added to the diagonal; nonnegative cost of |b_i|.
-    """
-
-    linear: Array
-    lower: Array
-    upper: Array
-    group: Array
-    totals: Array
-    start: Array
-    offsets: Array
-    shift: Array | None = None
-    epsilon: Array | None = None
-
-
-@dataclass(frozen=True, eq=False)
-class FeatureAnswer:
-    """Where a descent on features ended.
-
-    Attributes
-    ----------
-    b : (n,) float64
-        The variables; those at a bound, or at zero with epsilon > 0, are there exactly. Sums
-        hold up to what moves an offset by the tolerance.
-    offsets : (groups,) float64
-        The multipliers of the sums.
-    epochs : int
-        Passes over the variables.
-    violation : float
-        Largest rise plus largest fall that the last pass over all variables met; infinite before
-        the first.
-    """
-
-    b: Array
-    offsets: Array
-    epochs: int
-    violation: float
-
-
-@dataclass(frozen=True, eq=False)
-class Groups:
-    """Points to be parted so that each is near the mean of its group, and where to start.
-
-    Minimises sum_i weights_i |phi_i - m_i|^2, m_i the weighted mean of the group of point i.
-
-    Attributes
-    ----------
-    starts : (r, n) int32, or (r, k, d) float64
-        Labels of r starts, from 0; no group is empty. Or, for rows of features, k means of each:
-        points begin with the nearest, and a mean that is nearest to none has the farthest point.
-    count : int
-        How many groups.
-    weights : (n,) float64
-        Positive weights of the points.
-    diagonal : (n,) float64
-        |phi_i|^2.
-    max_iter : int
-        Largest number of steps of each start: assignments and sweeps.
-    refine : bool
-        Whether single points are moved at the end.
-    """
-
-    starts: Array
-    count: int
-    weights: Array
-    diagonal: Array
-    max_iter: int
-    refine: bool
-
-
-@dataclass(frozen=True, eq=False)
-class GroupAnswer:
-    """Where one start ended.
-
-    Attributes
-    ----------
-    labels : (n,) int32
-        The group of each point; no group is empty.
-    trace : (steps + 1, 2) float64
-        The objective of the start and after every step, strictly falling, and the seconds since
-        the call began. Empty if the start was not reached before the work was stopped.
-    settled : bool
-        Whether no step was left that lowers the objective by more than rounding.
-    """
-
-    labels: Array
-    trace: Array
-    converged: bool
-
-
 Poll = Callable[[int, float], bool]
 """Called now and then by a long loop with its iteration and its measure of what is left to do;
 True asks it to stop at once and return what it has."""
-
-
-class BackendFeatures(ABC):
-    """Rows of features: F[index], dense or CSR, float64. Every verb is interruptible.
-
-    Attributes
-    ----------
-    shape : tuple of int
-        (n, d).
-    """
-
-    shape: tuple[int, int]
-
-    @abstractmethod
-    def matvec(self, w: Array) -> Array:
-        """Return F w."""
-
-    @abstractmethod
-    def rmatvec(self, x: Array) -> Array:
-        """Return F'x; x may lie where `placed` puts it."""
-
-    def placed(self, x: Any) -> Any:
-        """Return a vector of one number for each row where the work with it is done."""
-        return to_host(x)
-
-    def values(self, w: Array) -> Any:
-        """Return F w there."""
-        return self.matvec(w)
-
-    @abstractmethod
-    def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
-        """Return A' diag(weights) A for A = [F - 1 centre', E], E[i, g] = 1 if group[i] is g.
-
-        Weights are not negative; a negative group has no column. `centre` must be zero for CSR.
-        """
-
-    @abstractmethod
-    def descend(
-        self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
-    ) -> FeatureAnswer:
-        """Solve a box programme by coordinate descent; repeatable. Polled with epochs."""
-
-    @abstractmethod
-    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
-        """Part the rows as `Backend.partition` does with K = F F'."""
 
 
 class Backend(ABC):
@@ -1025,3 +252,543 @@ class Backend(ABC):
 
         F may be `CardRows` where those are of this backend: they are worked with where they lie.
         """
+
+
+# --- pairs ---------------------------------------------------------------------------------------
+
+_TRIP = 1 << 21  # entries of a block of rows: 16 MB
+
+
+class RowParts(NamedTuple):
+    """Where columns of V, each for itself, are read and their products are wanted.
+
+    Attributes
+    ----------
+    ends : (g,) int64 array
+        Where parts of the rows end, ascending, the last at the last row.
+    reads : (g, k) bool array
+        Whether column c is read in part g; it is taken to be zero where it is not.
+    writes : (g, k) bool array
+        Whether the product is wanted there; it is zero where it is not.
+    """
+
+    ends: Array
+    reads: Array
+    writes: Array
+
+
+class Pairs(ABC):
+    """K[i, j] = e(x_i, y_j) for rows X (n) and columns Y (m); evaluated on demand.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, m).
+    dtype : numpy dtype
+        float32 or float64: the type of blocks. Products accumulate in float64 over tiles.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+
+    @abstractmethod
+    def rows(self, index: Index) -> Array:
+        """Evaluate the rows `index` (slice or integer array) against all columns: (len, m)."""
+
+    @abstractmethod
+    def dense(self, *, padded: bool = False) -> Array:
+        """Evaluate the whole matrix; exactly symmetric when Y is X.
+
+        Its rows may be some entries apart where it is `padded`: large ones are sooner written so.
+        """
+
+    @abstractmethod
+    def stored(self) -> StoredMatrix:
+        """Evaluate the whole matrix of Y that is X, where the backend works with it."""
+
+    def packed_factor(self) -> Factor | None:
+        """Factor the matrix of Y that is X, in float64, where a backend holds its triangle alone.
+
+        For matrices too large for `stored`. None where it has no room, knows no such way, or the
+        matrix is not positive definite.
+        """
+        return None
+
+    @abstractmethod
+    def matmul(self, V: Array) -> Array:
+        """Multiply by V (m, k) without storing the matrix; float64 result (n, k)."""
+
+    def operator(self) -> Operator:
+        """Return products with arrays that lie where those are made."""
+        return Operator(self.matmul)
+
+    def part(self, index: Array, columns: Array | None = None) -> Pairs | None:
+        """Return some rows, and columns, as pairs of the same points where these lie.
+
+        For products with parts of K. None where to bind the points anew costs as little.
+        """
+        return None
+
+    def stored_part(self, index: Array) -> StoredMatrix | None:
+        """Store the matrix of some points with themselves, where the points lie; Y is X.
+
+        None where to bind them anew costs as little, as for `part`.
+        """
+        return None
+
+    def round_trip(self, U: Array, change: Callable[[slice, Array], Array]) -> Array:
+        """Return K' g(K U) in float64, every row evaluated once.
+
+        g is given the numbers of some rows and their values (r, k), and returns (r, j).
+        """
+        total: Any = 0.0
+        step = max(1, _TRIP // max(1, self.shape[1]))
+        for first in range(0, self.shape[0], step):
+            part = slice(first, min(first + step, self.shape[0]))
+            K = self.rows(part).astype(float, copy=False)
+            total = total + K.T @ change(part, K @ U)
+        return np.asarray(total)
+
+
+@dataclass(frozen=True)
+class Band:
+    """K = Q B Q' with B of half-width `width`.
+
+    Attributes
+    ----------
+    Qt : (n, n) float64, C order
+        The transpose of Q.
+    lower : (n, width + 1) float64
+        lower[j, k] = B[j + k, j]; zero where j + k >= n.
+    width : int
+        Half band width.
+    """
+
+    Qt: Array
+    lower: Array
+    width: int
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """Points to be parted so that each is near the mean of its group, and where to start.
+
+    Minimises sum_i weights_i |phi_i - m_i|^2, m_i the weighted mean of the group of point i.
+
+    Attributes
+    ----------
+    starts : (r, n) int32, or (r, k, d) float64
+        Labels of r starts, from 0; no group is empty. Or, for rows of features, k means of each:
+        points begin with the nearest, and a mean that is nearest to none has the farthest point.
+    count : int
+        How many groups.
+    weights : (n,) float64
+        Positive weights of the points.
+    diagonal : (n,) float64
+        |phi_i|^2.
+    max_iter : int
+        Largest number of steps of each start: assignments and sweeps.
+    refine : bool
+        Whether single points are moved at the end.
+    """
+
+    starts: Array
+    count: int
+    weights: Array
+    diagonal: Array
+    max_iter: int
+    refine: bool
+
+
+@dataclass(frozen=True, eq=False)
+class GroupAnswer:
+    """Where one start ended.
+
+    Attributes
+    ----------
+    labels : (n,) int32
+        The group of each point; no group is empty.
+    trace : (steps + 1, 2) float64
+        The objective of the start and after every step, strictly falling, and the seconds since
+        the call began. Empty if the start was not reached before the work was stopped.
+    converged : bool
+        Whether no step was left that lowers the objective by more than rounding.
+    """
+
+    labels: Array
+    trace: Array
+    converged: bool
+
+
+class BackendFeatures(ABC):
+    """Rows of features: F[index], dense or CSR, float64. Every verb is interruptible.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, d).
+    """
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def matvec(self, w: Array) -> Array:
+        """Return F w."""
+
+    @abstractmethod
+    def rmatvec(self, x: Array) -> Array:
+        """Return F'x; x may lie where `placed` puts it."""
+
+    def placed(self, x: Any) -> Any:
+        """Return a vector of one number for each row where the work with it is done."""
+        return to_host(x)
+
+    def values(self, w: Array) -> Any:
+        """Return F w there."""
+        return self.matvec(w)
+
+    @abstractmethod
+    def gram(self, weights: Array, centre: Array, group: Array, groups: int) -> Array:
+        """Return A' diag(weights) A for A = [F - 1 centre', E], E[i, g] = 1 if group[i] is g.
+
+        Weights are not negative; a negative group has no column. `centre` must be zero for CSR.
+        """
+
+    @abstractmethod
+    def descend(
+        self, box: FeatureBox, tol: float, max_epochs: int, poll: Poll | None
+    ) -> FeatureAnswer:
+        """Solve a box programme by coordinate descent; repeatable. Polled with epochs."""
+
+    @abstractmethod
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part the rows as `Backend.partition` does with K = F F'."""
+
+
+# --- stored --------------------------------------------------------------------------------------
+#
+# Matrices that a backend holds where it works with them, and their Cholesky factors.
+#
+# On a processor both are arrays in its memory. On a card they stay there: solvers ask for
+# products, factors and solutions, and only what is small travels.
+
+
+class Factor(ABC):
+    """L of a positive definite A = L L', held where it was computed."""
+
+    @abstractmethod
+    def solve(self, right: Array) -> Array:
+        """Return A^-1 right, float64, for a vector or for columns."""
+
+    @abstractmethod
+    def half_solve(self, right: Array, transposed: bool = False) -> Array:
+        """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
+
+    def solve_there(self, right: Any) -> Any:
+        """Return A^-1 right for columns that lie where the factor does."""
+        return self.solve(right)
+
+    def half_there(self, right: Any) -> Any:
+        """Return L^-1 right for columns that lie where the factor does."""
+        return self.half_solve(right)
+
+    def here(self) -> Factor:
+        """Return the same in the memory of the processor."""
+        return self
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the diagonal of L."""
+
+    @abstractmethod
+    def lower(self) -> Array:
+        """Return L, zeros above its diagonal, in the memory of the processor."""
+
+    @abstractmethod
+    def inverse(self) -> Array:
+        """Return A^-1; the factor may be overwritten, nothing is to be asked of it afterwards."""
+
+    @abstractmethod
+    def inverse_diagonal(self) -> Array:
+        """Return the diagonal of A^-1; the factor may be overwritten, as by `inverse`."""
+
+
+PathsOn: TypeAlias = "tuple[StoredMatrix, Sequence[BoxPath]]"
+"""A stored matrix, and paths on it."""
+
+
+class StoredMatrix(ABC):
+    """A symmetric K, float32 or float64, of which every entry is stored. Nobody writes to it.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (n, n).
+    dtype : numpy dtype
+        Type of the entries.
+    descends_elsewhere : bool
+        Whether descents on it take the memory of a device, which looks after that itself.
+    """
+
+    shape: tuple[int, int]
+    dtype: Any
+    descends_elsewhere: bool = False
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Bytes that it takes, wherever it lies."""
+
+    @abstractmethod
+    def dense(self) -> Array:
+        """Return all of it in the memory of the processor, read-only."""
+
+    @abstractmethod
+    def diagonal(self) -> Array:
+        """Return the diagonal in float64."""
+
+    @abstractmethod
+    def rows(self, index: Index) -> Array:
+        """Return some rows."""
+
+    @abstractmethod
+    def product(self, V: Array) -> Array:
+        """Return K V in float64 for V (n, k); as `Backend.symmetric_product`."""
+
+    def operator(self) -> Operator:
+        """Return its products with arrays that lie where it does."""
+        return Operator(self.product)
+
+    @abstractmethod
+    def combination(self, points: Array, coef: Array) -> Array:
+        """Return the sum of the rows `points`, each times its coefficient, in float64."""
+
+    @abstractmethod
+    def cholesky(
+        self,
+        shift: Array,
+        scale: Array | None = None,
+        less: tuple[Array, Array | None] | None = None,
+    ) -> Factor | None:
+        """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
+
+        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
+        """
+
+    @abstractmethod
+    def box_qps(
+        self, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Solve box programmes on it; see `Backend.box_qps`."""
+
+    @abstractmethod
+    def box_paths(
+        self, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve paths of box programmes on it; see `Backend.box_paths`."""
+
+    def box_paths_on_several(
+        self, work: Sequence[PathsOn], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[list[BoxPathAnswer]]:
+        """Solve paths on several matrices, of which this is the first.
+
+        One matrix after another, unless a backend has room to work on all of them at once.
+        """
+        return [K.box_paths(paths, tol, max_iter, poll) for K, paths in work]
+
+    @abstractmethod
+    def partition(self, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Part its points; see `Backend.partition`."""
+
+
+# --- long arrays ---------------------------------------------------------------------------------
+#
+# Arrays with one long side, where products with them are made, and operators on such.
+#
+# On a processor they are NumPy arrays, on a card they stay there. Both know `@`, `.T`, slices and
+# arithmetic in place, so methods that keep many long vectors (Krylov spaces) are written once;
+# what differs is here.
+
+_CACHED = 1 << 18  # entries of W that are read at a time, so that two columns read them once
+
+
+class LongArrays:
+    """float64 arrays in the memory of the processor."""
+
+    def empty(self, rows: int, n: int) -> Any:
+        """Return an array that is to be filled."""
+        from mercer.backends import choose_backend  # noqa: PLC0415  backends make such arrays
+
+        return choose_backend().empty(rows, n)
+
+    def has_room(self, size: float) -> bool:
+        """Return whether so many bytes may be taken."""
+        return True
+
+    def put(self, A: Any) -> Any:
+        """Return a copy of what is here, or there already, to be written to."""
+        return np.array(A, dtype=np.float64)
+
+    def lent(self, A: Array) -> Any:
+        """Return what is here, there; not to be written to."""
+        return A
+
+    def numbers(self, index: Array) -> Any:
+        """Return numbers of rows, to take them by."""
+        return index
+
+    def get(self, A: Any) -> Array:
+        """Return what is there in the memory of the processor."""
+        return np.asarray(A)
+
+    def turned(self, A: Any) -> Any:
+        """Return the transpose, its rows unbroken."""
+        return np.ascontiguousarray(A.T)
+
+    def squared_lengths(self, W: Any) -> Array:
+        """Return the sums of squares of columns, in the memory of the processor."""
+        return np.asarray(np.einsum("ij,ij->j", W, W))
+
+    def rounded(self, A: Any) -> Any:
+        """Return a copy in float32."""
+        return A.astype(np.float32)
+
+    def take_off(self, W: Any, V: Any, out: Any) -> None:
+        """Subtract W W'V from `out`, for many columns W, in float32 or float64."""
+        step = max(1, _CACHED // W.shape[1])
+        parts = [slice(first, first + step) for first in range(0, len(W), step)]
+        V = V.astype(W.dtype, copy=False)
+        inner = np.zeros((W.shape[1], V.shape[1]))
+        for part in parts:
+            inner += W[part].T @ V[part]
+        inner = inner.astype(W.dtype, copy=False)
+        for part in parts:
+            out[part] -= W[part] @ inner
+
+
+HERE = LongArrays()
+
+
+@dataclass(frozen=True)
+class Operator:
+    """A symmetric matrix by its products.
+
+    Attributes
+    ----------
+    apply : callable
+        Returns A V in float64 for V (n, b); both lie where `arrays` says.
+    arrays : LongArrays
+        Where.
+    """
+
+    apply: Callable[[Any], Any]
+    arrays: LongArrays = HERE
+
+    def here(self) -> Operator:
+        """Return the same for arrays in the memory of the processor."""
+        if self.arrays is HERE:
+            return self
+        there = self.arrays
+        return Operator(lambda V: there.get(self.apply(there.put(V))))
+
+
+# --- landmark rows -------------------------------------------------------------------------------
+#
+# Rows k(x, z) of points x at landmarks z, with weights and targets, where a card works with them.
+#
+# The features of a point are F = L^-1 k(z, x) for k(z, z) = L L'. Sums over all points are made
+# on the card, and only what has the size of the landmarks travels.
+
+
+class LandmarkRows(ABC):
+    """F of all points, with the weights s and the targets y of a least squares problem."""
+
+    @abstractmethod
+    def pull(self) -> tuple[Array, Array]:
+        """Return F'S y (m, t) and F's (m,), to the digits of float32."""
+
+    @abstractmethod
+    def product(self, W: Array, level: Array) -> tuple[Array, Array]:
+        """Return F'S (F W - level) and the sums of S (F W - level), to the digits of float32."""
+
+    @abstractmethod
+    def residual(self, W: Array, level: Array) -> tuple[Array, Array, Array]:
+        """Return F'S (y + level - F W), the sums of S (y + level - F W), and F's, in float64.
+
+        Of rows that are stored to 40 bits, or in full.
+        """
+
+    @abstractmethod
+    def factor(self, index: Array, share: Array, lone: float, penalty: float) -> Factor:
+        """Return the Cholesky factor of G'TG + penalty I for some points and their weights T.
+
+        G are features less their mean by T. The landmarks count beside, each with a weight `lone`:
+        one may be alone in its direction, which other points would not show. What is not positive
+        definite for rounding gets more on its diagonal.
+        """
+
+
+class BoundRows(ABC):
+    """F of all points, before weights and targets are known."""
+
+    @abstractmethod
+    def __call__(self, weights: Array, targets: Array, bias: bool) -> LandmarkRows:
+        """Send weights (n,) and targets (n, t); say whether there is a bias."""
+
+    @abstractmethod
+    def squared_lengths(self) -> Array:
+        """Return the squared lengths of F in float64, (n,)."""
+
+    @abstractmethod
+    def features(self) -> CardRows | None:
+        """Return F in float64, where it was made; None where that has no room for it."""
+
+
+# --- perceptron state ----------------------------------------------------------------------------
+#
+# What a perceptron changes, and what it tells of a walk: passed to a backend and back.
+
+
+@dataclass(frozen=True, eq=False)
+class LinearFunctions:
+    """Linear functions of rows that a perceptron changes in place: one, or one for each class.
+
+    Attributes
+    ----------
+    weights : (d, k) float64
+        A column for each function.
+    bias : (k,) float64
+        Their constants.
+    has_bias : bool
+        Whether constants are learned.
+    late, late_bias : like weights and bias, optional
+        Sums of step times change: over T steps the mean of the weights is weights - late / T.
+    tally : (3,) float64, optional
+        Rows seen, mistakes made, largest squared length: counted row by row, so that a walk that is
+        interrupted has counted what it learned.
+    """
+
+    weights: Array
+    bias: Array
+    has_bias: bool
+    late: Array | None = None
+    late_bias: Array | None = None
+    tally: Array | None = None
+
+
+class PassCounts(NamedTuple):
+    """What a walk over rows met.
+
+    Attributes
+    ----------
+    mistakes : int
+        Rows whose class was not ahead, ties included.
+    longest : float
+        Largest squared length of a row.
+    bad : int
+        The first row whose squared length is not finite; then nothing was learned. -1 for none.
+    """
+
+    mistakes: int
+    longest: float
+    bad: int

@@ -12,18 +12,8 @@ from scipy import linalg
 from mercer import deadline
 from mercer.array_types import Array, Index
 from mercer.backends import choose_backend
-from mercer.backends.contract import (
-    Backend,
-    Box,
-    BoxAnswer,
-    BoxPath,
-    BoxPathAnswer,
-    Factor,
-    GroupAnswer,
-    Groups,
-    Poll,
-    StoredMatrix,
-)
+from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer
+from mercer.backends.contract import Backend, Factor, GroupAnswer, Groups, Poll, StoredMatrix
 from mercer.backends.lapack import interruptible
 
 # --- host matrix ---------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram

@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.backends.reference.evaluate import closeness
+from mercer.backends.neighbor_order import closeness
 from mercer.expression import AbsDist, SqDist, Statistic, bind_columns
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, exact
 from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source, mapped_once

@@ -11,18 +11,8 @@ from scipy import linalg, sparse
 
 from mercer.array_types import Array, FrozenArray, Points
 from mercer.backends import choose_backend
-from mercer.backends.contract import (
-    Backend,
-    Box,
-    BoxAnswer,
-    BoxPath,
-    BoxPathAnswer,
-    Factor,
-    GroupAnswer,
-    Groups,
-    PathStep,
-    RowParts,
-)
+from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer, PathStep
+from mercer.backends.contract import Backend, Factor, GroupAnswer, Groups, RowParts
 from mercer.backends.reference.backend import Reference
 from mercer.expression import (
     AbsDist,

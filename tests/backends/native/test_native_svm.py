@@ -8,8 +8,8 @@ from helpers.box_truth import Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.backends.contract import Box
-from mercer.backends.native.backend import box_qps
+from mercer.backends.box_programs import Box
+from mercer.backends.native.backend import Native
 from mercer.backends.reference.backend import Reference
 
 native = pytest.importorskip("mercer._native")
@@ -46,7 +46,7 @@ def svc(n, seed=0, C=10.0, dtype=np.float64):
 
 def check(K, box, tol=1e-5, compare=True):
     """Solve, and judge the answer in float64; against the reference where that is quick."""
-    (answer,) = box_qps(K, [box], tol, 10**6, None)
+    (answer,) = Native().box_qps(K, [box], tol, 10**6, None)
     truth = Truth(K, box)
     truth.check_feasible(answer.b)
     single = K.dtype == np.float32
@@ -201,7 +201,7 @@ def test_any_answer_is_feasible_and_keeps_its_sums(m, seed, single, groups, limi
         rng.integers(0, groups, m),
         rng.integers(0, 30, m),
     )
-    (answer,) = box_qps(K, [box], 1e-3, limit, None)
+    (answer,) = Native().box_qps(K, [box], 1e-3, limit, None)
     truth = Truth(K, box)
     truth.check_feasible(answer.b)
     assert answer.iterations <= limit
@@ -228,7 +228,7 @@ def test_the_scale_of_the_problem_does_not_matter(scale, dtype):
     K, box = svc(100, seed=2, dtype=dtype)
     scaled = Box(box.gradient * scale, box.start, box.lower * scale, box.upper * scale)
     (plain,), (other,) = (
-        box_qps(K, [b], 1e-4 * s, 10**6, None) for b, s in ((box, 1.0), (scaled, scale))
+        Native().box_qps(K, [b], 1e-4 * s, 10**6, None) for b, s in ((box, 1.0), (scaled, scale))
     )
     assert other.violation <= 1e-4 * scale
     np.testing.assert_allclose(other.b / scale, plain.b, atol=1e-2)
@@ -237,9 +237,9 @@ def test_the_scale_of_the_problem_does_not_matter(scale, dtype):
 @pytest.mark.parametrize("factor", [1e-20, 1e-6, 1e6, 1e20])
 def test_the_scale_of_the_matrix_does_not_matter(factor):
     K, box = svc(100, seed=2, dtype=np.float32)
-    (plain,) = box_qps(K, [box], 1e-4, 10**6, None)
+    (plain,) = Native().box_qps(K, [box], 1e-4, 10**6, None)
     other = Box(box.gradient, box.start, box.lower / factor, box.upper / factor)
-    (scaled,) = box_qps(K * np.float32(factor), [other], 1e-4, 10**6, None)
+    (scaled,) = Native().box_qps(K * np.float32(factor), [other], 1e-4, 10**6, None)
     assert scaled.violation <= 1e-4
     np.testing.assert_allclose(scaled.b * factor, plain.b, atol=1e-2)
 
@@ -271,7 +271,9 @@ def test_duplicates_of_opposite_label(C, dtype):
     if C == 10.0:
         check(K, twice, tol=1e-4)
         return
-    (answer,) = box_qps(K, [twice], 1e-4, 200_000, None)  # the gain grows with C: it must end
+    (answer,) = Native().box_qps(
+        K, [twice], 1e-4, 200_000, None
+    )  # the gain grows with C: it must end
     assert ((twice.lower <= answer.b) & (answer.b <= twice.upper)).all()
 
 
@@ -282,11 +284,11 @@ def test_a_matrix_that_is_not_positive_ends(dtype):
     K = ((A + A.T) / 2).astype(dtype)
     y = np.where(rng.random(90) > 0.5, 1.0, -1.0)
     box = Box(y, np.zeros(90), np.minimum(y, 0.0), np.maximum(y, 0.0))
-    (answer,) = box_qps(K, [box], 1e-3, 10**6, None)
+    (answer,) = Native().box_qps(K, [box], 1e-3, 10**6, None)
     Truth(K, box).check_feasible(answer.b)
     assert answer.iterations < 10**6
     zero = np.zeros((90, 90), dtype=dtype)
-    (answer,) = box_qps(zero, [box], 1e-3, 10**6, None)
+    (answer,) = Native().box_qps(zero, [box], 1e-3, 10**6, None)
     assert answer.violation <= 1e-3 and answer.iterations < 200
 
 
@@ -295,7 +297,7 @@ def test_a_tolerance_below_rounding_ends(dtype):
     K, box = svc(60, seed=6, C=1e4, dtype=dtype)
     kinked = Box(box.gradient, box.start, -1e4 * np.ones(60), 1e4 * np.ones(60), np.full(60, 0.1))
     for one in (box, kinked):
-        (answer,) = box_qps(K, [one], 0.0, 10**9, None)
+        (answer,) = Native().box_qps(K, [one], 0.0, 10**9, None)
         assert answer.iterations < 10**8
         assert np.isfinite(answer.violation) and answer.violation < 1e-3
 
@@ -304,7 +306,7 @@ def test_it_goes_on_from_a_warm_start():
     K, box = svc(200, seed=4)
     cold = check(K, box, tol=1e-6)
     warm = Box(cold.gradient, cold.b, box.lower, box.upper)
-    (again,) = box_qps(K, [warm], 1e-5, 10**6, None)
+    (again,) = Native().box_qps(K, [warm], 1e-5, 10**6, None)
     assert again.iterations == 0
     np.testing.assert_array_equal(again.b, cold.b)
     inside = np.clip(cold.b, box.lower * 0.9, box.upper * 0.9)
@@ -320,14 +322,14 @@ def test_rows_with_a_stride_and_nothing_read_beyond_them(dtype, isa):
     np.testing.assert_array_equal(strided[0], plain[0])
     with pytest.raises(ValueError, match="contiguous"):
         on_threads(np.asfortranarray(K), [box], 1e-6, 10, 1)
-    (turned,) = box_qps(np.asfortranarray(K), [box], 1e-6, 10**6, None)
+    (turned,) = Native().box_qps(np.asfortranarray(K), [box], 1e-6, 10**6, None)
     np.testing.assert_array_equal(turned.b, plain[0])
 
 
 def test_the_limit_of_iterations():
     K, box = svc(700, seed=6, C=100.0)
     for limit in (0, 7, 501, 1000):
-        (answer,) = box_qps(K, [box], 1e-9, limit, None)
+        (answer,) = Native().box_qps(K, [box], 1e-9, limit, None)
         assert answer.iterations == limit
         assert answer.violation == pytest.approx(Truth(K, box).violation(answer.b))
 
@@ -335,15 +337,15 @@ def test_the_limit_of_iterations():
 def test_nothing_to_do():
     empty = np.empty(0)
     box = Box(empty, empty, empty, empty)
-    (answer,) = box_qps(np.empty((0, 0)), [box], 1e-3, 10, None)
+    (answer,) = Native().box_qps(np.empty((0, 0)), [box], 1e-3, 10, None)
     assert answer.b.shape == (0,) and answer.iterations == 0 and answer.violation == -np.inf
     part = Box(empty, empty, empty, empty, rows=np.empty(0, dtype=np.int64))
-    (answer,) = box_qps(np.eye(3), [part], 1e-3, 10, None)
+    (answer,) = Native().box_qps(np.eye(3), [part], 1e-3, 10, None)
     assert answer.b.shape == (0,) and answer.violation == -np.inf
-    assert box_qps(np.eye(3), [], 1e-3, 10, None) == []
+    assert Native().box_qps(np.eye(3), [], 1e-3, 10, None) == []
     K, _ = svc(20)
     fixed = np.full(20, 0.5)
-    (answer,) = box_qps(K, [Box(K[0], fixed, fixed, fixed)], 1e-3, 10, None)
+    (answer,) = Native().box_qps(K, [Box(K[0], fixed, fixed, fixed)], 1e-3, 10, None)
     assert answer.iterations == 0 and answer.violation == -np.inf
     np.testing.assert_array_equal(answer.b, fixed)
 
@@ -354,14 +356,16 @@ def test_numbers_that_are_not_finite_end_it(value, dtype):
     K, box = svc(50, seed=8, dtype=dtype)
     broken = box.gradient.copy()
     broken[13] = value
-    (answer,) = box_qps(K, [Box(broken, box.start, box.lower, box.upper)], 1e-6, 10**9, None)
+    (answer,) = Native().box_qps(
+        K, [Box(broken, box.start, box.lower, box.upper)], 1e-6, 10**9, None
+    )
     assert np.isnan(answer.violation)
     for i, j in [(3, 4), (3, 3), (49, 0)]:
         bad = K.copy()
         bad[i, j] = bad[j, i] = value
-        (answer,) = box_qps(bad, [box], 1e-6, 10**9, None)
+        (answer,) = Native().box_qps(bad, [box], 1e-6, 10**9, None)
         assert np.isnan(answer.violation) or answer.violation <= 1e-6
-    (answer,) = box_qps(np.full_like(K, value), [box], 1e-6, 10**9, None)
+    (answer,) = Native().box_qps(np.full_like(K, value), [box], 1e-6, 10**9, None)
     assert np.isnan(answer.violation)
 
 
@@ -369,10 +373,10 @@ def test_what_cannot_be_is_refused():
     K, box = svc(10)
     short = Box(box.gradient[:5], box.start, box.lower, box.upper)
     with pytest.raises(ValueError, match="length"):
-        box_qps(K, [short], 1e-3, 10, None)
+        Native().box_qps(K, [short], 1e-3, 10, None)
     half = Box(*(v[:5] for v in (box.gradient, box.start, box.lower, box.upper)))
     with pytest.raises(ValueError, match="rows"):
-        box_qps(K, [half], 1e-3, 10, None)
+        Native().box_qps(K, [half], 1e-3, 10, None)
     beyond = Box(box.gradient, box.start, box.lower, box.upper, rows=np.arange(1, 11))
     with pytest.raises(ValueError, match="rows"):
-        box_qps(K, [beyond], 1e-3, 10, None)
+        Native().box_qps(K, [beyond], 1e-3, 10, None)

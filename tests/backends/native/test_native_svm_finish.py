@@ -6,8 +6,8 @@ from helpers.box_truth import Truth
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mercer.backends.contract import Box
-from mercer.backends.native.backend import box_qps
+from mercer.backends.box_programs import Box
+from mercer.backends.native.backend import Native
 
 native = pytest.importorskip("mercer._native")
 
@@ -100,7 +100,7 @@ def test_long_descents_end_at_the_solution_itself(kind, dtype, isa):
     # Pair steps alone take twice as many to 1e-6 as there are before a finish, for each kind. To
     # 1e-3 they are nearly there when the finish is tried: rounding would decide which is first.
     tol = 1e-3 if dtype == np.float32 else 1e-6
-    (answer,) = box_qps(K, [box], tol, 10**6, None)
+    (answer,) = Native().box_qps(K, [box], tol, 10**6, None)
     assert answer.violation <= tol
     check(K, box, answer, tol)
     if dtype == np.float64:
@@ -113,7 +113,7 @@ def test_long_descents_end_at_the_solution_itself(kind, dtype, isa):
 @pytest.mark.parametrize("kind", ["classes", "regression"])
 def test_large_faces(kind, dtype, isa):
     K, box = KINDS[kind](900, dtype)
-    (answer,) = box_qps(K, [box], 1e-3, 10**6, None)
+    (answer,) = Native().box_qps(K, [box], 1e-3, 10**6, None)
     assert answer.violation <= 1e-3
     check(K, box, answer)
 
@@ -127,7 +127,7 @@ def test_flat_faces_are_left_along_their_edges(degree, dtype):
     K = ((degree > 1) + X @ X.T) ** degree
     y = np.where(X[:, 0] + 0.5 * rng.standard_normal(500) > 0, 1.0, -1.0)
     box = Box(y, 0 * y, np.where(y > 0, 0.0, -1e3), np.where(y > 0, 1e3, 0.0))
-    (answer,) = box_qps(K.astype(dtype), [box], 1e-2, 10**6, None)
+    (answer,) = Native().box_qps(K.astype(dtype), [box], 1e-2, 10**6, None)
     assert answer.violation <= 1e-2
     Truth(K, box).check_feasible(answer.b)
     if dtype == np.float64:
@@ -138,13 +138,13 @@ def test_flat_faces_are_left_along_their_edges(degree, dtype):
 def test_the_solution_is_that_of_pair_steps(kind):
     K, box = KINDS[kind](120, np.float64)
     truth = Truth(K, box)
-    (found,) = box_qps(K, [box], 1e-3, 10**6, None)
+    (found,) = Native().box_qps(K, [box], 1e-3, 10**6, None)
     b, steps = box.start, 0
     while steps < 10**6:  # too few steps at a time for a finish to be tried
         again = Box(
             truth.gradient(b), b, box.lower, box.upper, box.epsilon, box.shift, box.group, box.rows
         )
-        (part,) = box_qps(K, [again], 1e-5, 499, None)
+        (part,) = Native().box_qps(K, [again], 1e-5, 499, None)
         b, steps = part.b, steps + max(part.iterations, 1)
         if part.violation <= 1e-5:
             break
@@ -178,7 +178,7 @@ def test_singular_faces_do_no_harm(n, seed, single, rate, C, kind):
     K = K.astype(np.float32 if single else np.float64)
     y = np.where(X[:, 0] + rng.standard_normal(n) > 0, 1.0, -1.0)
     box = Box(y, 0 * y, np.minimum(10**C * y, 0.0), np.maximum(10**C * y, 0.0))
-    (answer,) = box_qps(K, [box], 1e-3, 200_000, None)
+    (answer,) = Native().box_qps(K, [box], 1e-3, 200_000, None)
     check(K, box, answer, tol=1e-3 if answer.violation <= 1e-3 else np.inf)
 
 

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.box_programs import Box, BoxPath, PathStep
 
 native = pytest.importorskip("mercer._native")
-from mercer.backends.native.backend import box_paths  # noqa: E402 - only where it is compiled
+from mercer.backends.native.backend import Native  # noqa: E402 - only where it is compiled
 
 N = 700
 STAGES = [PathStep(bound=0.1), *(PathStep(bound=2.0**s, start=s) for s in range(6))]
@@ -44,9 +44,9 @@ def test_sums_are_those_of_the_coefficients(dtype, which):
     chains = list(chains_of(judged))
     chains.append(BoxPath(chains[0].box, np.zeros(1), STAGES[:2], judged[:1]))
     with mercer.config(threads=2):
-        answers = box_paths(K, chains, 1e-3, 100_000, None)
+        answers = Native().box_paths(K, chains, 1e-3, 100_000, None)
     with mercer.config(threads=1):
-        alone = box_paths(K, chains, 1e-3, 100_000, None)
+        alone = Native().box_paths(K, chains, 1e-3, 100_000, None)
     for chain, answer, other in zip(chains, answers, alone, strict=True):
         expected = answer.b @ K[np.ix_(chain.box.rows, chain.evaluation_rows)].astype(np.float64)
         sizes = np.abs(answer.b).sum(axis=1, keepdims=True)

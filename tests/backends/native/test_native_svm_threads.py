@@ -7,8 +7,8 @@ import threading
 import numpy as np
 import pytest
 
-from mercer.backends.contract import Box
-from mercer.backends.native.backend import Native, box_qps
+from mercer.backends.box_programs import Box
+from mercer.backends.native.backend import Native
 from mercer.expression import Exp, SqDist
 
 native = pytest.importorskip("mercer._native")
@@ -118,7 +118,7 @@ def test_it_asks_its_poll_and_stops_with_what_it_has():
         return len(calls) == 3
 
     K, box = endless_problem()
-    (answer,) = box_qps(K, [box], 1e-12, 10**12, poll)
+    (answer,) = Native().box_qps(K, [box], 1e-12, 10**12, poll)
     assert len(calls) == 3
     assert [i for i, _ in calls] == sorted(i for i, _ in calls)
     assert all(0 < v < np.inf for _, v in calls)
@@ -150,7 +150,7 @@ def test_a_stopped_team_is_consistent(large, threads):
 def test_a_stop_ends_all_boxes():
     K, box = endless_problem()
     hopeless = [box] * 5
-    answers = box_qps(K, hopeless, 1e-12, 10**12, lambda iteration, violation: True)
+    answers = Native().box_qps(K, hopeless, 1e-12, 10**12, lambda iteration, violation: True)
     assert len(answers) == 5
     for answer in answers:
         check_consistent(K, box, answer)
@@ -162,9 +162,9 @@ def test_the_exception_of_a_poll_is_passed_on(large):
 
     K, box = endless_problem()
     with pytest.raises(LookupError, match="enough"):
-        box_qps(K, [box], 1e-12, 10**12, poll)
+        Native().box_qps(K, [box], 1e-12, 10**12, poll)
     with pytest.raises(LookupError, match="enough"):
-        box_qps(K, [box] * 3, 1e-12, 10**12, poll)
+        Native().box_qps(K, [box] * 3, 1e-12, 10**12, poll)
     K, _, y = large
     with pytest.raises(LookupError, match="enough"):
         on_threads(K, [svc_box(y, C=1e6)], 1e-12, 10**12, 2, poll)
@@ -176,7 +176,7 @@ def test_stopped_while_rows_are_copied_it_claims_nothing():
     y = np.where(np.arange(n) % 2, 1.0, -1.0)
     rows = np.arange(n)[::-1].copy()
     box = Box(y, 0.5 * y, np.minimum(y, 0.0), np.maximum(y, 0.0), rows=rows)
-    (answer,) = box_qps(K, [box], 1e-3, 10**6, lambda i, v: True)
+    (answer,) = Native().box_qps(K, [box], 1e-3, 10**6, lambda i, v: True)
     if answer.iterations == 0:
         assert answer.violation in (np.inf, pytest.approx(2.0))  # unknown, or the truth
         np.testing.assert_array_equal(answer.b, box.start)

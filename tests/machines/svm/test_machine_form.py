@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.machines.svm import machine as margin_machine
 from mercer.problems import Many
 

@@ -11,7 +11,7 @@ from sklearn import svm as libsvm
 from sklearn.exceptions import ConvergenceWarning
 
 import mercer
-from mercer.backends.contract import Box
+from mercer.backends.box_programs import Box
 from mercer.certificates import certify
 from mercer.gram import (
     DenseGram,

@@ -23,7 +23,7 @@ from sklearn.model_selection import (
 
 from mercer import SVC, SVR, OneClassSVM, config
 from mercer.backends import choose_backend
-from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.box_programs import Box, BoxPath, PathStep
 from mercer.backends.reference.backend import Reference
 from mercer.gram import accurate_products
 from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial, Spectrum

@@ -11,15 +11,17 @@ import numpy as np
 
 from mercer import _native, deadline
 from mercer.array_types import Array, Points
-from mercer.backends.contract import (
-    BackendFeatures,
-    Band,
+from mercer.backends.box_programs import (
     Box,
     BoxAnswer,
     BoxPath,
     BoxPathAnswer,
     FeatureAnswer,
     FeatureBox,
+)
+from mercer.backends.contract import (
+    BackendFeatures,
+    Band,
     GroupAnswer,
     Groups,
     LinearFunctions,
@@ -29,7 +31,8 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.host import HostBackend
-from mercer.backends.native.pairs import NativePairs, neighbours
+from mercer.backends.native.neighbors import neighbours
+from mercer.backends.native.pairs import NativePairs
 from mercer.backends.reference.backend import ReferenceFeatures
 from mercer.backends.reference.kmeans import labelled
 from mercer.backends.row_values import diagonal
@@ -37,53 +40,150 @@ from mercer.expression import Expression
 from mercer.resources import call_threads
 from mercer.rows.points import is_sparse
 
-# --- boxes ---------------------------------------------------------------------------------------
+# --- backend -------------------------------------------------------------------------------------
 #
-# Box programmes for the compiled core: plain contiguous arrays in, answers out.
+# The compiled backend: expressions become flat programs that run tile by tile in C++.
 
 _STEPS_PER_VARIABLE = 2.0  # a guess, to tell whether a second thread is worth waking
 
-
-def box_qps(
-    K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
-) -> list[BoxAnswer]:
-    """Run the compiled loop on a stored float32 or float64 matrix.
-
-    With a float32 matrix the gradient is kept in float32, too, and the one returned has its
-    accuracy: about 1e-7 of its largest change, times the square root of the number of steps.
-    """
-    if len(K) > 1 and K.strides[1] != K.itemsize:
-        K = np.ascontiguousarray(K)
-    arrays = [_boxes_arrays(box) for box in boxes]
-    work = _STEPS_PER_VARIABLE * sum(float(len(box.gradient)) ** 2 for box in boxes)
-    answers = _native.box_qps(K, arrays, tol, max_iter, poll, call_threads(work))
-    return [BoxAnswer(*answer) for answer in answers]
+# compiled calls look at the deadline of a fit wherever they look at signals
+_native.watch_polls(deadline.check)
+atexit.register(_native.watch_polls, None)
 
 
-def box_paths(
-    K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
-) -> list[BoxPathAnswer]:
-    """Solve the paths in compiled code, on a stored float32 or float64 matrix."""
-    if len(K) > 1 and K.strides[1] != K.itemsize:
-        K = np.ascontiguousarray(K)
-    arrays = [_path_arrays(path) for path in paths]
-    work = _STEPS_PER_VARIABLE * sum(
-        len(path.steps) * float(len(path.box.gradient)) ** 2 for path in paths
-    )
-    answers = _native.box_chains(K, arrays, tol, max_iter, poll, call_threads(work))
-    return [
-        BoxPathAnswer(
-            b.reshape(len(path.steps), len(path.box.gradient)),
-            gradient.reshape(len(path.steps), len(path.box.gradient)),
-            offsets.reshape(len(path.steps), len(path.totals)),
-            values.reshape(len(path.steps), len(path.evaluation_rows)),
-            np.array(iterations, dtype=np.int64),
-            violation,
+class Native(HostBackend):
+    """The compiled core."""
+
+    name = "native"
+
+    def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
+        """Bind an expression to points."""
+        return NativePairs(expression, X, Y, dtype)
+
+    def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
+        """Evaluate e(x_i, x_i), without comparing different rows; overflow gives infinity."""
+        with np.errstate(all="ignore"):
+            return diagonal(expression, X).astype(dtype, copy=False)
+
+    def neighbours(
+        self, expression: Expression, X: Points, Y: Points | None, count: int
+    ) -> tuple[Array, Array]:
+        """Search while tiles go by."""
+        with np.errstate(all="ignore"):
+            return neighbours(expression, X, Y, count)
+
+    def empty(self, n: int, m: int) -> Array:
+        """Take pages from the arena."""
+        return np.asarray(_native.empty_double(n, m))
+
+    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
+        """Read each tile above the diagonal once, for both of its places."""
+        deadline.check()
+        K, V = np.ascontiguousarray(K), np.ascontiguousarray(V, dtype=np.float64)
+        threads = call_threads(float(K.size) * (1 + V.shape[1]))
+        ends, reads, writes = parts or (None, None, None)
+        return _native.symmetric_product(K, V, ends, reads, writes, threads)
+
+    def cholesky(self, A: Array) -> int:
+        """Factor in place, interruptible."""
+        deadline.check()
+        return _native.cholesky(A, call_threads(float(len(A)) ** 3))
+
+    def band_reduce(self, A: Array, width: int) -> Band:
+        """Reduce by blocked Householder steps, interruptible."""
+        Qt, lower = _native.band_reduce(A, width, call_threads(float(len(A)) ** 3))
+        return Band(Qt, lower, width)
+
+    def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
+        """Solve with all shifted bands together."""
+        deadline.check()
+        shifts = np.ascontiguousarray(shifts, dtype=np.float64)
+        threads = call_threads(float(band.Qt.size) * band.width * len(shifts))
+        return _native.band_inverse_diagonals(band.Qt, band.lower, band.width, shifts, threads)
+
+    def box_qps(
+        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxAnswer]:
+        """Run the compiled loop on a stored float32 or float64 matrix.
+
+        With a float32 matrix the gradient is kept in float32, too, and the one returned has its
+        accuracy: about 1e-7 of its largest change, times the square root of the number of steps.
+        """
+        arrays = [_boxes_arrays(box) for box in boxes]
+        work = _STEPS_PER_VARIABLE * sum(float(len(box.gradient)) ** 2 for box in boxes)
+        answers = _native.box_qps(_rows(K), arrays, tol, max_iter, poll, call_threads(work))
+        return [BoxAnswer(*answer) for answer in answers]
+
+    def box_paths(
+        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
+    ) -> list[BoxPathAnswer]:
+        """Solve in compiled code; several paths on several threads."""
+        arrays = [_path_arrays(path) for path in paths]
+        work = _STEPS_PER_VARIABLE * sum(
+            len(path.steps) * float(len(path.box.gradient)) ** 2 for path in paths
         )
-        for path, (b, gradient, offsets, values, iterations, violation) in zip(
-            paths, answers, strict=True
+        answers = _native.box_chains(_rows(K), arrays, tol, max_iter, poll, call_threads(work))
+        return [
+            BoxPathAnswer(
+                b.reshape(len(path.steps), len(path.box.gradient)),
+                gradient.reshape(len(path.steps), len(path.box.gradient)),
+                offsets.reshape(len(path.steps), len(path.totals)),
+                values.reshape(len(path.steps), len(path.evaluation_rows)),
+                np.array(iterations, dtype=np.int64),
+                violation,
+            )
+            for path, (b, gradient, offsets, values, iterations, violation) in zip(
+                paths, answers, strict=True
+            )
+        ]
+
+    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
+        """Run the compiled steps: sums are kept in the type of K, objectives in float64."""
+        work = float(len(groups.starts)) * K.shape[0] * K.shape[1]
+        return _answers(_native.partition(_rows(K), *_partition_arrays(groups, poll, work)))
+
+    def perceptron(
+        self,
+        X: Any,
+        codes: Array,
+        order: Array | None,
+        rules: LinearFunctions,
+        step: float,
+        interruptible: bool,
+    ) -> PassCounts:
+        """Walk over dense or CSR rows; weights are changed in place."""
+        after = (
+            order,
+            codes,
+            rules.weights,
+            rules.bias,
+            rules.late,
+            rules.late_bias,
+            rules.tally,
+            rules.has_bias,
+            step,
+            interruptible,
         )
-    ]
+        if not is_sparse(X):
+            return PassCounts(*_native.perceptron_dense(X, *after))
+        begin = np.ascontiguousarray(X.indptr, dtype=np.int64)
+        columns = np.ascontiguousarray(X.indices, dtype=np.int32)
+        return PassCounts(*_native.perceptron_sparse(begin, columns, X.data, X.shape[1], *after))
+
+    def features(self, F: Any, index: Array | None) -> BackendFeatures:
+        """Bind rows; products with sparse rows are SciPy's, which walks nonzeros as we would."""
+        index = None if index is None else np.ascontiguousarray(index, dtype=np.int64)
+        return NativeSparse(F, index) if is_sparse(F) else NativeDense(F, index)
+
+
+# --- box QPs -------------------------------------------------------------------------------------
+#
+# Box QPs for the compiled core, as plain contiguous arrays.
+
+
+def _rows(K: Array) -> Array:
+    """Return K with rows whose entries stand side by side."""
+    return np.ascontiguousarray(K) if len(K) > 1 and K.strides[1] != K.itemsize else K
 
 
 def _path_arrays(path: BoxPath) -> tuple[Any, ...]:
@@ -104,50 +204,9 @@ def _boxes_arrays(box: Box) -> tuple[Any, ...]:
     )
 
 
-# --- online --------------------------------------------------------------------------------------
-#
-# The perceptron in the compiled core: plain contiguous arrays in, weights changed in place.
-
-
-def perceptron_pass(
-    X: Any,
-    codes: Array,
-    order: Array | None,
-    rules: LinearFunctions,
-    step: float,
-    interruptible: bool,
-) -> PassCounts:
-    """Walk over dense or CSR rows."""
-    after = (
-        order,
-        codes,
-        rules.weights,
-        rules.bias,
-        rules.late,
-        rules.late_bias,
-        rules.tally,
-        rules.has_bias,
-        step,
-        interruptible,
-    )
-    if not is_sparse(X):
-        return PassCounts(*_native.perceptron_dense(X, *after))
-    begin = np.ascontiguousarray(X.indptr, dtype=np.int64)
-    columns = np.ascontiguousarray(X.indices, dtype=np.int32)
-    return PassCounts(*_native.perceptron_sparse(begin, columns, X.data, X.shape[1], *after))
-
-
 # --- partition -----------------------------------------------------------------------------------
 #
 # Partitions in the compiled core: plain contiguous arrays in, answers out.
-
-
-def partition(K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
-    """Part points with a stored matrix; sums are kept in its type, objectives in float64."""
-    if len(K) > 1 and K.strides[1] != K.itemsize:
-        K = np.ascontiguousarray(K)
-    work = float(len(groups.starts)) * K.shape[0] * K.shape[1]
-    return _answers(_native.partition(K, *_partition_arrays(groups, poll, work)))
 
 
 def partition_dense(
@@ -215,12 +274,6 @@ def _answers(found: list[tuple[Array, Array, bool]]) -> list[GroupAnswer]:
 # --- features ------------------------------------------------------------------------------------
 #
 # Rows of features in the compiled core.
-
-
-def features(F: Any, index: Array | None) -> BackendFeatures:
-    """Bind rows; products with sparse rows are SciPy's, which walks nonzeros as we would."""
-    index = None if index is None else np.ascontiguousarray(index, dtype=np.int64)
-    return NativeSparse(F, index) if is_sparse(F) else NativeDense(F, index)
 
 
 class NativeSparse(ReferenceFeatures):
@@ -315,95 +368,3 @@ def _float64(x: Array) -> Array:
 
 def _int8(x: Array) -> Array:
     return np.ascontiguousarray(x, dtype=np.int8)
-
-
-# --- backend -------------------------------------------------------------------------------------
-#
-# The compiled backend: expressions become flat programs that run tile by tile in C++.
-
-# compiled calls look at the deadline of a fit wherever they look at signals
-_native.watch_polls(deadline.check)
-atexit.register(_native.watch_polls, None)
-
-
-class Native(HostBackend):
-    """The compiled core."""
-
-    name = "native"
-
-    def pairs(self, expression: Expression, X: Points, Y: Points | None, dtype: Any) -> Pairs:
-        """Bind an expression to points."""
-        return NativePairs(expression, X, Y, dtype)
-
-    def diagonal(self, expression: Expression, X: Points, dtype: Any) -> Array:
-        """Evaluate e(x_i, x_i), without comparing different rows; overflow gives infinity."""
-        with np.errstate(all="ignore"):
-            return diagonal(expression, X).astype(dtype, copy=False)
-
-    def neighbours(
-        self, expression: Expression, X: Points, Y: Points | None, count: int
-    ) -> tuple[Array, Array]:
-        """Search while tiles go by."""
-        with np.errstate(all="ignore"):
-            return neighbours(NativePairs, expression, X, Y, count)
-
-    def empty(self, n: int, m: int) -> Array:
-        """Take pages from the arena."""
-        return np.asarray(_native.empty_double(n, m))
-
-    def symmetric_product(self, K: Array, V: Array, parts: RowParts | None = None) -> Array:
-        """Read each tile above the diagonal once, for both of its places."""
-        deadline.check()
-        K, V = np.ascontiguousarray(K), np.ascontiguousarray(V, dtype=np.float64)
-        threads = call_threads(float(K.size) * (1 + V.shape[1]))
-        ends, reads, writes = parts or (None, None, None)
-        return _native.symmetric_product(K, V, ends, reads, writes, threads)
-
-    def cholesky(self, A: Array) -> int:
-        """Factor in place, interruptible."""
-        deadline.check()
-        return _native.cholesky(A, call_threads(float(len(A)) ** 3))
-
-    def band_reduce(self, A: Array, width: int) -> Band:
-        """Reduce by blocked Householder steps, interruptible."""
-        Qt, lower = _native.band_reduce(A, width, call_threads(float(len(A)) ** 3))
-        return Band(Qt, lower, width)
-
-    def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
-        """Solve with all shifted bands together."""
-        deadline.check()
-        shifts = np.ascontiguousarray(shifts, dtype=np.float64)
-        threads = call_threads(float(band.Qt.size) * band.width * len(shifts))
-        return _native.band_inverse_diagonals(band.Qt, band.lower, band.width, shifts, threads)
-
-    def box_qps(
-        self, K: Array, boxes: Sequence[Box], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[BoxAnswer]:
-        """Run the compiled loop on a stored float32 or float64 matrix."""
-        return box_qps(K, boxes, tol, max_iter, poll)
-
-    def box_paths(
-        self, K: Array, paths: Sequence[BoxPath], tol: float, max_iter: int, poll: Poll | None
-    ) -> list[BoxPathAnswer]:
-        """Solve in compiled code; several paths on several threads."""
-        return box_paths(K, paths, tol, max_iter, poll)
-
-    def partition(self, K: Array, groups: Groups, poll: Poll | None) -> list[GroupAnswer]:
-        """Run the compiled steps on a stored float32 or float64 matrix."""
-        return partition(K, groups, poll)
-
-    def perceptron(
-        self,
-        X: Any,
-        codes: Array,
-        order: Array | None,
-        rules: LinearFunctions,
-        step: float,
-        interruptible: bool,
-    ) -> PassCounts:
-        """Walk in the compiled core."""
-        return perceptron_pass(X, codes, order, rules, step, interruptible)
-
-    def features(self, F: Any, index: Array | None) -> BackendFeatures:
-        """Bind rows."""
-        return features(F, index)

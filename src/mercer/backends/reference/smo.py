@@ -12,7 +12,8 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.contract import Box, BoxAnswer, Poll
+from mercer.backends.box_programs import Box, BoxAnswer
+from mercer.backends.contract import Poll
 
 _FLAT = 1e-12  # of the diagonal: curvature below it is rounding
 _POLL_EVERY = 64

@@ -12,16 +12,16 @@ from dataclasses import replace
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.contract import (
+from mercer.backends.box_programs import (
     Box,
     BoxAnswer,
     BoxPath,
     BoxPathAnswer,
     PathStep,
-    Poll,
     multiplier,
     with_sum,
 )
+from mercer.backends.contract import Poll
 from mercer.backends.reference.smo import low, on_stored, up
 
 _MOST_AT_BOUND = 0.5  # of the support vectors: with more, b is scaled with the bounds

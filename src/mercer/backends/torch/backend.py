@@ -9,16 +9,12 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
+from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer, Form
 from mercer.backends.contract import (
     Backend,
     BackendFeatures,
     Band,
-    Box,
-    BoxAnswer,
-    BoxPath,
-    BoxPathAnswer,
     Factor,
-    Form,
     GroupAnswer,
     Groups,
     LinearFunctions,

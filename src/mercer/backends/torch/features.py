@@ -9,15 +9,8 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.contract import (
-    Backend,
-    BackendFeatures,
-    FeatureAnswer,
-    FeatureBox,
-    GroupAnswer,
-    Groups,
-    Poll,
-)
+from mercer.backends.box_programs import FeatureAnswer, FeatureBox
+from mercer.backends.contract import Backend, BackendFeatures, GroupAnswer, Groups, Poll
 from mercer.backends.reference.kmeans import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.resources import MemoryBudgetError

@@ -12,12 +12,9 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Index
+from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import (
     Band,
-    Box,
-    BoxAnswer,
-    BoxPath,
-    BoxPathAnswer,
     Factor,
     GroupAnswer,
     Groups,

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Points
-from mercer.backends.reference.evaluate import closeness
+from mercer.backends.neighbor_order import closeness
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.evaluate import put_differences
 from mercer.backends.torch.pairs import TorchPairs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.contract import Box
+from mercer.backends.box_programs import Box
 from mercer.gram.accurate_products import exact_block, exact_rows
 from mercer.gram.base import Gram, Unwrapped
 from mercer.gram.precomputed import PrecomputedGram

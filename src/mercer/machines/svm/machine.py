@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from mercer.array_types import Array, Points
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.base import nonzero_rows
 from mercer.gram.policy import refuse_extremes, stored_dtype

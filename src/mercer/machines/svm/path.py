@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import BoxPath, BoxPathAnswer, PathStep
+from mercer.backends.box_programs import BoxPath, BoxPathAnswer, PathStep
 from mercer.gram import DenseGram, PrecomputedGram
 from mercer.gram.accurate_products import exact_sums
 from mercer.machines.svm.descent import BoxState, begin, curvature_among, infinite_bounds

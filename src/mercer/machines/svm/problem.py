@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.arguments import renamed, renamed_field
 from mercer.array_types import Array
-from mercer.backends.contract import multiplier, with_sum
+from mercer.backends.box_programs import multiplier, with_sum
 from mercer.gram import Gram, ShiftedGram
 from mercer.gram.accurate_products import (
     EPS,

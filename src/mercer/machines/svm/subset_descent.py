@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import Box, BoxAnswer, multiplier
+from mercer.backends.box_programs import Box, BoxAnswer, multiplier
 from mercer.gram import CachedGram, DenseGram, LazyGram
 from mercer.gram.evaluated import Source
 from mercer.gram.policy import LARGEST_STORED, box_bytes, largest_set

@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.machines.base.approximate import warn_of_similarity

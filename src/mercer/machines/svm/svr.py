@@ -12,7 +12,7 @@ from sklearn.base import RegressorMixin
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.kernels import Kernel
 from mercer.machines.base.approximate import warn_of_similarity
 from mercer.machines.base.machine import all_or_nothing, with_callbacks

@@ -10,7 +10,7 @@ from sklearn import svm as sk
 
 from mercer import certify
 from mercer.backends import choose_backend
-from mercer.backends.contract import FeatureBox
+from mercer.backends.box_programs import FeatureBox
 from mercer.backends.reference.backend import Reference
 from mercer.gram import (
     DenseGram,

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
-from mercer.backends.contract import Form  # noqa: E402 - after the skip
+from mercer.backends.box_programs import Form  # noqa: E402 - after the skip
 from mercer.backends.torch import kept_code  # noqa: E402
 from mercer.backends.torch import nvrtc as compiling  # noqa: E402
 from mercer.backends.torch.svm import rounds  # noqa: E402

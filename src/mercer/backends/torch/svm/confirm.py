@@ -18,7 +18,8 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array, Index
-from mercer.backends.contract import BoxPath, Poll
+from mercer.backends.box_programs import BoxPath
+from mercer.backends.contract import Poll
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.svm.descents import descend, measure
 from mercer.backends.torch.svm.programs import DeviceQPs

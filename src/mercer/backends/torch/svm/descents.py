@@ -11,7 +11,8 @@ import torch
 
 from mercer import deadline
 from mercer.array_types import Array
-from mercer.backends.contract import Box, BoxAnswer, Poll
+from mercer.backends.box_programs import Box, BoxAnswer
+from mercer.backends.contract import Poll
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.nvrtc import is_compiled
 from mercer.backends.torch.svm.programs import DeviceQPs, multipliers, on_device

@@ -10,15 +10,8 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.contract import (
-    Box,
-    BoxAnswer,
-    BoxPath,
-    BoxPathAnswer,
-    PathStep,
-    Poll,
-    StoredMatrix,
-)
+from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer, PathStep
+from mercer.backends.contract import Poll, StoredMatrix
 from mercer.backends.reference.svm_paths import empty_answer, offsets_of, step_box
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.svm.confirm import (

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.contract import Box, BoxAnswer
+from mercer.backends.box_programs import Box, BoxAnswer
 from mercer.backends.torch.device import to_host
 from mercer.rows.staging import send
 

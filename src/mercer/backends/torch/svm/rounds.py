@@ -11,7 +11,7 @@ import numpy as np
 import torch
 
 from mercer.array_types import Array
-from mercer.backends.contract import Form
+from mercer.backends.box_programs import Form
 from mercer.backends.torch.device import Device
 from mercer.backends.torch.nvrtc import begin, kernel
 from mercer.backends.torch.svm.cuda import FOLLOW, GROUPS, SOLVE, follow_text, solve_text

@@ -10,7 +10,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import FeatureBox
+from mercer.backends.box_programs import FeatureBox
 from mercer.gram import FactoredGram, exact
 from mercer.gram.policy import STORED_UNSEEN
 from mercer.machines.svm.descent import VIOLATION, Criterion, begin, filled

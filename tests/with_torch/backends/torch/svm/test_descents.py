@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.contract import Box, BoxPath, PathStep, multiplier
+from mercer.backends.box_programs import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host import HostMatrix
 from mercer.backends.reference.smo import low, on_stored, up
 from mercer.backends.reference.svm_paths import solve_path

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from mercer.backends.contract import Box, with_sum
+from mercer.backends.box_programs import Box, with_sum
 from mercer.backends.reference.smo import on_stored
 
 torch = pytest.importorskip("torch", reason="make test-torch")

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mercer
-from mercer.backends.contract import Box, BoxPath, PathStep
+from mercer.backends.box_programs import Box, BoxPath, PathStep
 from mercer.backends.reference.svm_paths import solve_path
 from mercer.expression import Exp, SqDist
 from mercer.kernels import Gaussian
