@@ -10,7 +10,7 @@ from sklearn.neighbors import NearestNeighbors
 from mercer import config
 from mercer.backends import available_backends, choose_backend
 from mercer.backends.lowering import lower
-from mercer.backends.native.neighbors import PairedRows, compared_once, is_bounded, tile_error
+from mercer.backends.native.neighbor_search import PairedRows, compared_once, is_bounded, tile_error
 from mercer.backends.neighbor_order import closeness
 from mercer.expression import (
     AbsDist,

@@ -10,8 +10,14 @@ import mercer
 from mercer import ParameterError, Status, certify
 from mercer.kernels import Gaussian
 from mercer.problems import KernelQ
-from mercer.reinforcement import FittedQ, KernelLSPI, MountainCar, Pendulum, Transitions
-from mercer.reinforcement.environments import Environment
+from mercer.reinforcement import (
+    Environment,
+    FittedQ,
+    KernelLSPI,
+    MountainCar,
+    Pendulum,
+    Transitions,
+)
 
 BOTH = pytest.mark.parametrize("kind", [FittedQ, KernelLSPI])
 APART = Gaussian(0.05)  # whole numbers have nothing in common

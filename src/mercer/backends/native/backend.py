@@ -31,7 +31,7 @@ from mercer.backends.contract import (
     RowParts,
 )
 from mercer.backends.host import HostBackend
-from mercer.backends.native.neighbors import neighbours
+from mercer.backends.native.neighbor_search import neighbours
 from mercer.backends.native.pairs import NativePairs
 from mercer.backends.reference.backend import ReferenceFeatures
 from mercer.backends.reference.kmeans import labelled

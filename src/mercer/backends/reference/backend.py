@@ -35,8 +35,7 @@ from mercer.backends.neighbor_order import closeness
 from mercer.backends.reference.evaluate import diagonal, evaluate
 from mercer.backends.reference.kmeans import labelled, partition
 from mercer.backends.reference.perceptron import perceptron_pass
-from mercer.backends.reference.smo import on_stored
-from mercer.backends.reference.svm_paths import solve_path
+from mercer.backends.reference.smo import on_stored, solve_path
 from mercer.expression import Expression
 from mercer.resources import rows_at_once
 from mercer.rows.points import is_sparse, row_count, take, to_dense

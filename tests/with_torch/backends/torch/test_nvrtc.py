@@ -9,7 +9,6 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.box_programs import Form  # noqa: E402 - after the skip
-from mercer.backends.torch import kept_code  # noqa: E402
 from mercer.backends.torch import nvrtc as compiling  # noqa: E402
 from mercer.backends.torch.svm import rounds  # noqa: E402
 
@@ -27,10 +26,10 @@ def home(tmp_path, monkeypatch):
 
 
 def test_what_was_kept_is_read_again(home):
-    assert kept_code.kept("one") is None
-    kept_code.keep("one", b"\0code\0")
-    kept_code.keep("one", b"\0other\0")
-    assert kept_code.kept("one") == b"\0other\0" and kept_code.kept("two") is None
+    assert compiling.kept("one") is None
+    compiling.keep("one", b"\0code\0")
+    compiling.keep("one", b"\0other\0")
+    assert compiling.kept("one") == b"\0other\0" and compiling.kept("two") is None
     assert [path.name for path in home.iterdir()] == ["one"]
     assert home.stat().st_mode & 0o777 == 0o700 and (home / "one").stat().st_mode & 0o077 == 0
 
@@ -38,7 +37,7 @@ def test_what_was_kept_is_read_again(home):
 def test_a_relative_folder_is_not_taken(home, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", "here")
     monkeypatch.setenv("HOME", str(home.parents[1]))
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     assert (home.parents[1] / ".cache" / "mercer" / "cuda" / "one").exists()
 
 
@@ -47,67 +46,67 @@ def test_no_home_is_made_for_it(home, monkeypatch, tmp_path, given):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", given if given == "here" else str(tmp_path / given))
-    kept_code.keep("one", b"code")
-    assert kept_code.kept("one") is None
+    compiling.keep("one", b"code")
+    assert compiling.kept("one") is None
     assert not list(tmp_path.iterdir())
 
 
 def test_a_pipe_in_the_place_of_code_is_not_waited_for(home):
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     os.mkfifo(home / "two", 0o600)
-    assert kept_code.kept("two") is None
+    assert compiling.kept("two") is None
 
 
 @pytest.mark.parametrize("told", [b"", b"short", b"x" * 100])
 def test_what_is_not_as_it_was_written_is_not_read(home, told):
-    kept_code.keep("one", b"code" * 30)
+    compiling.keep("one", b"code" * 30)
     (home / "one").write_bytes(told)
-    assert kept_code.kept("one") is None
+    assert compiling.kept("one") is None
 
 
 def test_code_is_not_read_through_links(home):
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     (home / "two").symlink_to(home / "one")
-    assert kept_code.kept("two") is None
+    assert compiling.kept("two") is None
 
 
 @pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
 def test_folders_that_others_write_to_are_not_trusted(home, mode):
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     home.chmod(mode)
-    assert kept_code.kept("one") is None
-    kept_code.keep("two", b"code")
+    assert compiling.kept("one") is None
+    compiling.keep("two", b"code")
     assert not (home / "two").exists()
 
 
 @pytest.mark.parametrize(("mode", "trusted"), [(0o777, False), (0o1777, True), (0o755, True)])
 def test_nor_are_those_below_such(home, mode, trusted):
     """In a sticky folder others may add to, but not take away."""
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     home.parents[1].chmod(mode)
-    assert (kept_code.kept("one") == b"code") is trusted
+    assert (compiling.kept("one") == b"code") is trusted
 
 
 @pytest.mark.parametrize("mode", [0o660, 0o606])
 def test_nor_files_that_others_write_to(home, mode):
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     (home / "one").chmod(mode)
-    assert kept_code.kept("one") is None
+    assert compiling.kept("one") is None
 
 
 def test_nor_what_belongs_to_someone_else(home, monkeypatch):
-    kept_code.keep("one", b"code")
+    compiling.keep("one", b"code")
     other = os.getuid() + 1
     monkeypatch.setattr(os, "getuid", lambda: other)
-    assert kept_code.kept("one") is None
+    assert compiling.kept("one") is None
 
 
 def test_without_a_folder_nothing_is_kept(home, monkeypatch):
     home.parents[1].joinpath("mercer").write_text("a file is in the way")
-    kept_code.keep("one", b"code")
-    assert kept_code.kept("one") is None
+    compiling.keep("one", b"code")
+    assert compiling.kept("one") is None
     monkeypatch.delattr(os, "getuid")
-    assert kept_code.kept("one") is None
+    assert compiling.kept("one") is None
 
 
 # --- what is compiled ----------------------------------------------------------------------------

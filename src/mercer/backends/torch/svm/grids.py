@@ -12,7 +12,7 @@ import torch
 from mercer.array_types import Array
 from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer, PathStep
 from mercer.backends.contract import Poll, StoredMatrix
-from mercer.backends.reference.svm_paths import empty_answer, offsets_of, step_box
+from mercer.backends.reference.smo import empty_answer, offsets_of, step_box
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.backends.torch.svm.confirm import (
     PathPosition,

@@ -10,8 +10,7 @@ import pytest
 import mercer
 from mercer.backends.box_programs import Box, BoxPath, PathStep, multiplier
 from mercer.backends.host import HostMatrix
-from mercer.backends.reference.smo import low, on_stored, up
-from mercer.backends.reference.svm_paths import solve_path
+from mercer.backends.reference.smo import low, on_stored, solve_path, up
 from mercer.gram.policy import descents_at_once
 
 torch = pytest.importorskip("torch", reason="make test-torch")

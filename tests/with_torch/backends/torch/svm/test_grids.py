@@ -7,7 +7,7 @@ import pytest
 
 import mercer
 from mercer.backends.box_programs import Box, BoxPath, PathStep
-from mercer.backends.reference.svm_paths import solve_path
+from mercer.backends.reference.smo import solve_path
 from mercer.expression import Exp, SqDist
 from mercer.kernels import Gaussian
 from mercer.resources import MemoryBudgetError

@@ -1,4 +1,7 @@
-"""Two small worlds of the literature, in NumPy: a car in a valley, a pole on a cart."""
+"""Reinforcement learning with kernels, and two environments to try it: a car and a pendulum.
+
+A mountain car climbs a valley, and a cart balances a pole. Both are simulated in NumPy.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.machines.reinforcement.policies import Transitions
+from mercer.machines.reinforcement.policies import FittedQ, KernelLSPI, Transitions
+
+__all__ = ["Environment", "FittedQ", "KernelLSPI", "MountainCar", "Pendulum", "Transitions"]
 
 
 class Environment(ABC):
