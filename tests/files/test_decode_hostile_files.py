@@ -21,8 +21,8 @@ from files.mutations import Model, run, the_watch
 import mercer
 from mercer.approximation import Nystrom, RandomFeatures
 from mercer.files.container import MOST_HEADER
+from mercer.files.schema import RECORDS
 from mercer.files.schema.records import check_fields
-from mercer.files.schema.table import RECORDS
 from mercer.kernels import Gaussian, Polynomial
 
 DATA = TINY

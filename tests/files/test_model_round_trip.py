@@ -11,7 +11,7 @@ from files.same import answers, differences
 
 import mercer
 from mercer.compat import sklearn as compat
-from mercer.files.schema.table import RECORDS
+from mercer.files.schema import RECORDS
 
 
 @pytest.mark.parametrize("name", MACHINES)

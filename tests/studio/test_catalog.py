@@ -20,8 +20,8 @@ from mercer.studio.catalog import (
     tree_of,
 )
 from mercer.studio.frames import plain, text_of
+from mercer.studio.jobs import LONG, QUICK, job_of
 from mercer.studio.jobs.bench import Bench
-from mercer.studio.jobs.table import LONG, QUICK, job_of
 from mercer.studio.limits import RefusalError
 from mercer.studio.presets import PRESETS
 

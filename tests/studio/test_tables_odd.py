@@ -11,8 +11,8 @@ from mercer.studio import StudioLimits
 from mercer.studio.catalog import MACHINES
 from mercer.studio.frames import text_of
 from mercer.studio.jobs import __main__ as process
+from mercer.studio.jobs import job_of
 from mercer.studio.jobs.bench import Bench
-from mercer.studio.jobs.table import job_of
 from mercer.studio.tables import Tables
 
 LIMITS = StudioLimits()

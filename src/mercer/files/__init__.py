@@ -1,4 +1,4 @@
-"""Models as files that run no code, LIBSVM's files, ONNX."""
+"""Files of models: Mercer's own format, which runs no code, LIBSVM's formats, and ONNX."""
 
 from mercer.files.container import ModelFormatError
 from mercer.files.libsvm import (
@@ -13,7 +13,7 @@ from mercer.files.libsvm import (
 )
 from mercer.files.model import load, save
 from mercer.files.onnx import OnnxExportError, to_onnx
-from mercer.files.verify import Verification, verify
+from mercer.files.verification import Verification, verify
 
 __all__ = [
     "LibsvmFormatError",

@@ -1,4 +1,4 @@
-"""Container of model files: errors, strict JSON, atomic writes, and digests."""
+"""Container of a model file (safetensors with digests), strict JSON, and atomic file writes."""
 
 from __future__ import annotations
 
@@ -17,183 +17,6 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-
-# --- errors --------------------------------------------------------------------------------------
-#
-# What is wrong with a model file, or with a machine that is to become one.
-
-
-class ModelFormatError(ValueError):
-    """A file that is no model of Mercer, or a machine that no file can hold; says where and why.
-
-    Examples
-    --------
-    >>> import mercer
-    >>> mercer.load("/dev/null")
-    Traceback (most recent call last):
-    mercer.files.container.ModelFormatError: /dev/null: the file is empty
-    """
-
-
-# --- strict json ---------------------------------------------------------------------------------
-#
-# JSON that is looked at before it is parsed: size, depth, no key twice, no NaN.
-
-MOST_DEPTH = 64  # brackets within brackets: pipelines of machines within machines have about 25
-# the end may lack: a string that is not closed is passed over once, not from each of its quotes
-_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
-_NOT_BRACKETS = re.compile(rb"[^][{}]+")
-
-
-def read_json(data: bytes) -> Any:
-    """Parse JSON in UTF-8, refusing what two readers could understand differently.
-
-    Parameters
-    ----------
-    data : bytes
-        The text; the caller has bounded its length.
-
-    Returns
-    -------
-    object
-        As `json.loads` gives it.
-
-    Examples
-    --------
-    >>> read_json(b'{"a": [1, 2.5]}')
-    {'a': [1, 2.5]}
-    >>> read_json(b'{"a": 1, "a": 2}')
-    Traceback (most recent call last):
-    mercer.files.container.ModelFormatError: the key 'a' is there twice
-    """
-    _refuse_depth(data)
-    try:
-        return json.loads(
-            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse_constant
-        )
-    except ModelFormatError:
-        raise
-    except (ValueError, RecursionError) as refusal:
-        raise ModelFormatError(f"the header is no JSON ({refusal})") from None
-
-
-def _refuse_depth(data: bytes) -> None:
-    brackets = _NOT_BRACKETS.sub(b"", _STRING.sub(b"", data))
-    depth = 0
-    for sign in brackets:
-        depth += 1 if sign in b"[{" else -1
-        if depth > MOST_DEPTH:
-            raise ModelFormatError(f"the header is nested deeper than {MOST_DEPTH}")
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ModelFormatError(f"the key {twice[:80]!r} is there twice")
-    return found
-
-
-def _refuse_constant(name: str) -> Any:
-    raise ModelFormatError(f"{name} is no number of JSON")
-
-
-def write_json(value: Any) -> str:
-    """Write JSON without spaces; floats are written so that they read back exactly."""
-    return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
-
-
-# --- atomic --------------------------------------------------------------------------------------
-#
-# Files that are written whole or not at all.
-
-_OPEN_FILES = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
-_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}  # links that must stay
-
-
-def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
-    """Write a file so that its name never stands for half of it.
-
-    The parts go to a temporary file in the same folder, which takes the name when it is safely
-    on the disk. Whatever happens before, an error, Ctrl-C or the end of the process, leaves the
-    earlier file as it was; all but the last remove the temporary file, too. A link is replaced, not
-    what it points to. Pipes and devices, such as /dev/null, are written to as they are.
-
-    Parameters
-    ----------
-    path : path
-        Where; the folder must be there.
-    parts : iterable of bytes-like
-        What, in order.
-
-    Examples
-    --------
-    >>> import tempfile, pathlib
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_file(pathlib.Path(folder) / "note", [b"whole ", b"or not"])
-    ...     (pathlib.Path(folder) / "note").read_text()
-    'whole or not'
-    """
-    target = Path(path)
-    if target.is_dir():
-        raise IsADirectoryError(f"{target}: is a folder; name a file in it")
-    number = _open_number(target)
-    if number is not None or (target.exists() and not target.is_file()):
-        # one more handle of an open file goes on where the file is; a second opening would not
-        with os.fdopen(os.dup(number), "wb") if number is not None else target.open("wb") as file:
-            file.writelines(parts)
-        return
-    handle = -1
-    temporary = ""
-    try:
-        # a short name of its own: beside one of 255 bytes there is no room for more
-        handle, temporary = tempfile.mkstemp(prefix=".mercer-", suffix=".tmp", dir=target.parent)
-        with os.fdopen(handle, "wb") as file:
-            handle = -1  # the file object closes it from here on
-            for part in parts:
-                file.write(part)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, _mode(target))
-        os.replace(temporary, target)
-        temporary = ""
-        _sync_folder(target.parent)
-    except OSError as error:
-        # the temporary name means nothing to the user; the one asked for does
-        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
-    finally:
-        if handle >= 0:
-            os.close(handle)
-        if temporary:
-            os.unlink(temporary)
-
-
-def _open_number(target: Path) -> int | None:
-    """Return the number of the open file that a name such as /dev/stdout stands for."""
-    name = os.path.abspath(target)
-    found = _OPEN_FILES.fullmatch(name)
-    return int(found[1]) if found is not None else _STANDARD.get(name)
-
-
-def _mode(target: Path) -> int:
-    """Return the permissions of the file that is replaced, or those of a new one."""
-    if target.is_file() and not target.is_symlink():  # those behind a link are not ours to take
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name safe, where the system can."""
-    if os.name != "posix":
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
 
 # --- container -----------------------------------------------------------------------------------
 #
@@ -470,3 +293,180 @@ def check_digests(container: Container, described: Any) -> None:
             raise ModelFormatError(f"array {name!r}: type or shape is not what was written")
         if found["sha256"] != digest(array):
             raise ModelFormatError(f"array {name!r} is damaged: its digest is another")
+
+
+# --- strict json ---------------------------------------------------------------------------------
+#
+# JSON that is looked at before it is parsed: size, depth, no key twice, no NaN.
+
+MOST_DEPTH = 64  # brackets within brackets: pipelines of machines within machines have about 25
+# the end may lack: a string that is not closed is passed over once, not from each of its quotes
+_STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
+_NOT_BRACKETS = re.compile(rb"[^][{}]+")
+
+
+def read_json(data: bytes) -> Any:
+    """Parse JSON in UTF-8, refusing what two readers could understand differently.
+
+    Parameters
+    ----------
+    data : bytes
+        The text; the caller has bounded its length.
+
+    Returns
+    -------
+    object
+        As `json.loads` gives it.
+
+    Examples
+    --------
+    >>> read_json(b'{"a": [1, 2.5]}')
+    {'a': [1, 2.5]}
+    >>> read_json(b'{"a": 1, "a": 2}')
+    Traceback (most recent call last):
+    mercer.files.container.ModelFormatError: the key 'a' is there twice
+    """
+    _refuse_depth(data)
+    try:
+        return json.loads(
+            data.decode("utf-8"), object_pairs_hook=_once, parse_constant=_refuse_constant
+        )
+    except ModelFormatError:
+        raise
+    except (ValueError, RecursionError) as refusal:
+        raise ModelFormatError(f"the header is no JSON ({refusal})") from None
+
+
+def _refuse_depth(data: bytes) -> None:
+    brackets = _NOT_BRACKETS.sub(b"", _STRING.sub(b"", data))
+    depth = 0
+    for sign in brackets:
+        depth += 1 if sign in b"[{" else -1
+        if depth > MOST_DEPTH:
+            raise ModelFormatError(f"the header is nested deeper than {MOST_DEPTH}")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
+        raise ModelFormatError(f"the key {twice[:80]!r} is there twice")
+    return found
+
+
+def _refuse_constant(name: str) -> Any:
+    raise ModelFormatError(f"{name} is no number of JSON")
+
+
+def write_json(value: Any) -> str:
+    """Write JSON without spaces; floats are written so that they read back exactly."""
+    return json.dumps(value, allow_nan=False, separators=(",", ":"), ensure_ascii=True)
+
+
+# --- atomic --------------------------------------------------------------------------------------
+#
+# Files that are written whole or not at all.
+
+_OPEN_FILES = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
+_STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}  # links that must stay
+
+
+def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
+    """Write a file so that its name never stands for half of it.
+
+    The parts go to a temporary file in the same folder, which takes the name when it is safely
+    on the disk. Whatever happens before, an error, Ctrl-C or the end of the process, leaves the
+    earlier file as it was; all but the last remove the temporary file, too. A link is replaced, not
+    what it points to. Pipes and devices, such as /dev/null, are written to as they are.
+
+    Parameters
+    ----------
+    path : path
+        Where; the folder must be there.
+    parts : iterable of bytes-like
+        What, in order.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_file(pathlib.Path(folder) / "note", [b"whole ", b"or not"])
+    ...     (pathlib.Path(folder) / "note").read_text()
+    'whole or not'
+    """
+    target = Path(path)
+    if target.is_dir():
+        raise IsADirectoryError(f"{target}: is a folder; name a file in it")
+    number = _open_number(target)
+    if number is not None or (target.exists() and not target.is_file()):
+        # one more handle of an open file goes on where the file is; a second opening would not
+        with os.fdopen(os.dup(number), "wb") if number is not None else target.open("wb") as file:
+            file.writelines(parts)
+        return
+    handle = -1
+    temporary = ""
+    try:
+        # a short name of its own: beside one of 255 bytes there is no room for more
+        handle, temporary = tempfile.mkstemp(prefix=".mercer-", suffix=".tmp", dir=target.parent)
+        with os.fdopen(handle, "wb") as file:
+            handle = -1  # the file object closes it from here on
+            for part in parts:
+                file.write(part)
+            file.flush()
+            os.fsync(file.fileno())
+        os.chmod(temporary, _mode(target))
+        os.replace(temporary, target)
+        temporary = ""
+        _sync_folder(target.parent)
+    except OSError as error:
+        # the temporary name means nothing to the user; the one asked for does
+        raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
+    finally:
+        if handle >= 0:
+            os.close(handle)
+        if temporary:
+            os.unlink(temporary)
+
+
+def _open_number(target: Path) -> int | None:
+    """Return the number of the open file that a name such as /dev/stdout stands for."""
+    name = os.path.abspath(target)
+    found = _OPEN_FILES.fullmatch(name)
+    return int(found[1]) if found is not None else _STANDARD.get(name)
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of the file that is replaced, or those of a new one."""
+    if target.is_file() and not target.is_symlink():  # those behind a link are not ours to take
+        return target.stat().st_mode & 0o777
+    mask = os.umask(0)
+    os.umask(mask)
+    return 0o666 & ~mask
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name safe, where the system can."""
+    if os.name != "posix":
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+# --- errors --------------------------------------------------------------------------------------
+#
+# What is wrong with a model file, or with a machine that is to become one.
+
+
+class ModelFormatError(ValueError):
+    """A file that is no model of Mercer, or a machine that no file can hold; says where and why.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> mercer.load("/dev/null")
+    Traceback (most recent call last):
+    mercer.files.container.ModelFormatError: /dev/null: the file is empty
+    """

@@ -1,4 +1,4 @@
-"""Encode a fitted estimator as JSON text and arrays, and kernels as text."""
+"""Class `Encoder`: a fitted estimator as JSON nodes and arrays, its kernels as text."""
 
 from __future__ import annotations
 
@@ -28,278 +28,6 @@ from mercer.kernels import Constant, Kernel, Linear, Polynomial, Precomputed
 from mercer.kernels.parser import parse
 from mercer.rows.points import to_host
 
-# --- kernel text ---------------------------------------------------------------------------------
-#
-# Kernels as text: how they travel, and what is refused because no text says it.
-
-_NUMBER = r"(-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?)"
-_SHIFTED_POWER = re.compile(
-    rf"ShiftedPower\(gamma={_NUMBER}, coef0={_NUMBER}, degree=(-?\d{{1,9}})\)"
-)
-
-
-def write_kernel(kernel: Kernel) -> str:
-    """Write a kernel so that `read_kernel` gives an equal one, or refuse.
-
-    Examples
-    --------
-    >>> from mercer.kernels import Gaussian, Linear
-    >>> write_kernel(0.1 * Gaussian(1 / 3) + Linear().on(["age"]))
-    "0.1 * Gaussian(scale=0.3333333333333333) + Linear().on(['age'])"
-    """
-    text = repr(kernel)
-    try:
-        same = read_kernel(text) == kernel
-    except ValueError:
-        same = False
-    if not same:
-        raise ModelFormatError(
-            f"the kernel {text[:200]} does not read back from its text: it holds a function, or is "
-            "of a class of your own, and a model file holds no code. Compute the matrix and use "
-            "kernel='precomputed', or a kernel of mercer.kernels"
-        )
-    return text
-
-
-def read_kernel(text: str) -> Kernel:
-    """Read a kernel by the library's own parser; nothing is executed."""
-    power = _SHIFTED_POWER.fullmatch(text)
-    if power is not None:  # scikit-learn's, with a shift that the language has no word for
-        gamma, coef0, degree = power.groups()
-        return ShiftedPower(float(gamma), float(coef0), int(degree))
-    return parse(text, longest=MOST_HEADER)
-
-
-class KnownKernels:
-    """The kernels of a machine that is saved, by the formulas that they write.
-
-    Fitted machines hold the formula of their kernel, names of columns already numbers. A formula
-    travels as the text of a kernel that writes it.
-
-    Parameters
-    ----------
-    kernels : iterable of Kernel
-        Those found in the machine.
-    names : iterable of sequences of str
-        Names of columns, for kernels that speak of them.
-    """
-
-    def __init__(self, kernels: Iterable[Kernel], names: Iterable[Any]) -> None:
-        named = list(names)
-        self._found: list[tuple[Expression, Kernel]] = []
-        for kernel in chain((Linear(),), *map(_with_parts, kernels)):
-            if isinstance(kernel, Precomputed):
-                continue
-            for bound in (kernel, *(numbered(kernel, list(each)) for each in named)):
-                self._found.append((bound.expression(), bound))
-
-    def kernel_of(self, expression: Expression) -> Kernel:
-        """Return a kernel with this formula."""
-        for formula, kernel in self._found:
-            if formula == expression:
-                return kernel
-        raise ModelFormatError("a formula is not that of a kernel of the machine")
-
-
-def _with_parts(kernel: Kernel) -> Iterator[Kernel]:
-    """Return a kernel, and where features stand for it the kernels that these are made of."""
-    yield kernel
-    if isinstance(kernel, ApproximateKernel):
-        yield from _kernel_text_parts(kernel.kernel)
-
-
-def _kernel_text_parts(kernel: Kernel) -> Iterator[Kernel]:
-    yield kernel
-    if isinstance(kernel, Polynomial):  # sketches are made of what is raised to a power
-        yield Linear() + Constant(kernel.offset)
-    for value in vars(kernel).values():
-        for inner in value if isinstance(value, tuple) else (value,):
-            if isinstance(inner, Kernel):
-                yield from _kernel_text_parts(inner)
-
-
-def numbered(kernel: Kernel, names: list[Any]) -> Kernel:
-    """Return the kernel with numbers in the place of the names of columns."""
-    if isinstance(kernel, ApproximateKernel):
-        return kernel  # it speaks of numbers already
-    place = {name: i for i, name in enumerate(names)}
-    changed: dict[str, Any] = {}
-    for name, value in kernel.get_params(deep=True).items():
-        if name.rpartition("__")[2] == "columns" and isinstance(value, tuple):
-            changed[name] = [place.get(column, column) for column in value]
-    return kernel.with_params(**changed) if changed else kernel
-
-
-def read_expression(text: str) -> Expression:
-    """Return the formula of the kernel of a text."""
-    return read_kernel(text).expression()
-
-
-# --- nodes ---------------------------------------------------------------------------------------
-#
-# How values are written in the JSON text of a file.
-#
-# Numbers, strings, truth values and null are themselves, lists are lists. All else is an object
-# with one key, which says what it is:
-#
-# ==============  ============================================================================
-# key             what follows
-# ==============  ============================================================================
-# ``array``       {"tensor": place, ...}: an array; "dtype" if it is none of the five, "order" if
-#                 "F", "alias" if an equal array is another; a place is {"name"}, or {"name", "start",  # noqa: E501
-#                 "shape"} in an array that holds several
-# ``masked``      {"data", "mask"}: an array of which some entries do not count
-# ``words``       {"text": place, "ends": place, "shape", "dtype"}: strings in UTF-8, one after
-#                 another
-# ``tokens``      {"words", "ends"}: rows that are lists of strings
-# ``objects``     {"shape", "items"}: an array of few values of several types
-# ``sparse``      {"data", "indices", "indptr", "shape", "format", "matrix"}: CSR or CSC
-# ``scalar``      [dtype, value]: a number of NumPy
-# ``number``      "nan", "inf" or "-inf"
-# ``kernel``      the text of a kernel; ``expression``: its formula is meant; ``formula``: that of a
-#                 kernel of features, which is a record
-# ``long``        the number of a long text; all of them are in the arrays "texts.text", "texts.ends"  # noqa: E501
-# ``again``       the number of a sparse array that came before
-# ``tuple``       [...]; ``set``: [...]
-# ``dict``        [keys, values]
-# ``packed``      {"kind": "list" or "tuple", "of": node}: a list of one type as an array or words;
-#                 as ``records``, [name, count, {field: list}]; as ``dicts``, [count, keys, lists]
-# ``record``      [name, {field: value}]
-# ``enum``        [name, member]; ``function``: its name
-# ==============  ============================================================================
-
-# types that are stored as another: in a file there are five
-STORED_AS = {
-    "bool": "u1",
-    "int8": "i4",
-    "int16": "i4",
-    "uint16": "i4",
-    "uint32": "i8",
-    "uint64": "i8",
-    "float16": "f4",
-    **{f"datetime64[{unit}]": "i8" for unit in ("D", "h", "m", "s", "ms", "us", "ns")},
-}
-SCALARS = frozenset(
-    name for name in (*STORED_AS, "uint8", "int32", "int64", "float32", "float64")
-    if not name.startswith("datetime")
-)  # fmt: skip
-SMALL = 512  # bytes: equal arrays up to this size may be many
-LONG = 32  # a list of more numbers or strings than this goes into an array
-FEW = 4  # of more records or dictionaries alike, each field is one list
-LONG_TEXT = 64  # characters: longer texts are kept once, in an array
-LONG_TEXTS = "texts"  # how the names of these arrays begin
-
-
-def is_wasteful(size: int, text: int) -> bool:
-    """Return whether strings of one width take far more memory than a file has of them.
-
-    Such arrays come back as objects, so that a small file never asks for much memory.
-    """
-    return size > max(2**20, 16 * text)
-
-
-def holds_same(array: np.ndarray, name: str) -> bool:
-    """Return whether stored numbers are all numbers of the type they stand for."""
-    if name == "bool":
-        return bool((array <= 1).all())
-    if name.startswith("datetime64") or name == "uint64":
-        return True
-    with np.errstate(over="ignore", invalid="ignore"):
-        back = array.astype(name).astype(array.dtype)
-    return bool(np.array_equal(back, array, equal_nan=array.dtype.kind == "f"))
-
-
-# --- machine parts -------------------------------------------------------------------------------
-#
-# What a machine is made of: fields that files may hold, parts within parts, names of columns.
-
-
-def state_of(value: Any) -> Fields:
-    """Return the fields of an object that files may hold; a certificate is made first."""
-    described = RECORDS[str(record_name(value))]
-    if "_judgement" in vars_of(value) or "_asked" in vars_of(value):
-        # a certificate that waits is made now; a stream has none to make
-        _ = getattr(value, "certificate_", None)
-    return described.fields_of(value)
-
-
-def vars_of(value: Any) -> dict[str, Any]:
-    """Return the attributes of an object, if it has any."""
-    return getattr(value, "__dict__", {})
-
-
-def parts_of_machine(machine: Any) -> Iterator[Any]:
-    """Return everything inside a machine that is no array."""
-    return _machine_parts_parts(machine, set())
-
-
-def _machine_parts_parts(value: Any, seen: set[int]) -> Iterator[Any]:
-    if id(value) in seen or isinstance(value, np.ndarray | np.generic | str | int | float):
-        return
-    seen.add(id(value))
-    yield value
-    if isinstance(value, list | tuple):
-        inner: Any = value
-    elif isinstance(value, dict):
-        inner = value.values()
-    elif record_name(value) is not None:
-        inner = state_of(value).values()
-    else:
-        return
-    for part in inner:
-        yield from _machine_parts_parts(part, seen)
-
-
-def column_names(found: list[Any]) -> Iterator[list[str]]:
-    """Return the names of columns that parts of a machine know."""
-    for part in found:
-        for name in ("feature_names_in_", "names"):
-            names = vars_of(part).get(name)
-            if isinstance(names, np.ndarray | list | tuple) and len(names):
-                yield [str(each) for each in names]
-
-
-# --- written nodes -------------------------------------------------------------------------------
-#
-# Small nodes of the JSON text as they are written: integers, NumPy's scalars, known functions.
-
-
-def integer_node(value: int, where: str) -> int:
-    """Return an integer that other readers of JSON can hold, too."""
-    if not -(2**63) <= value < 2**64:
-        raise ModelFormatError(f"{where} is a number of more than 64 bits")
-    return value
-
-
-def scalar_node(value: Any, where: str) -> Any:
-    """Return a number of NumPy with the name of its type."""
-    name = value.dtype.name
-    if isinstance(value, np.str_):
-        return str(value)
-    if name not in SCALARS:
-        raise ModelFormatError(f"{where} is of NumPy's type {name}, which no file can hold")
-    plain = value.item()
-    if isinstance(plain, float) and not np.isfinite(plain):
-        plain = {"number": repr(plain)}
-    return {"scalar": [name, plain]}
-
-
-def function_node(value: Any, where: str) -> Any:
-    """Return the name of a function of the fixed table; refuse all other objects."""
-    for name, function in FUNCTIONS.items():
-        if value is function:
-            return {"function": name}
-    kind = type(value).__name__
-    if callable(value):
-        raise ModelFormatError(
-            f"{where} is a function ({getattr(value, '__name__', kind)}), and a model file holds "
-            "no code; set it to None, or use pickle among people who trust each other"
-        )
-    raise ModelFormatError(
-        f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
-    )
-
-
 # --- encode --------------------------------------------------------------------------------------
 #
 # From a fitted machine to the JSON text and the arrays of a file.
@@ -315,7 +43,6 @@ class Encoder:
     ----------
     machine : object
         What will be written: its kernels are looked up.
-
     """
 
     def __init__(self, machine: Any) -> None:
@@ -568,3 +295,275 @@ class Encoder:
                 "dtype": "object" if plain else value.dtype.str[1:],
             }
         }
+
+
+# --- nodes ---------------------------------------------------------------------------------------
+#
+# How values are written in the JSON text of a file.
+#
+# Numbers, strings, truth values and null are themselves, lists are lists. All else is an object
+# with one key, which says what it is:
+#
+# ==============  ============================================================================
+# key             what follows
+# ==============  ============================================================================
+# ``array``       {"tensor": place, ...}: an array; "dtype" if it is none of the five, "order" if
+#                 "F", "alias" if an equal array is another; a place is {"name"}, or {"name", "start",  # noqa: E501
+#                 "shape"} in an array that holds several
+# ``masked``      {"data", "mask"}: an array of which some entries do not count
+# ``words``       {"text": place, "ends": place, "shape", "dtype"}: strings in UTF-8, one after
+#                 another
+# ``tokens``      {"words", "ends"}: rows that are lists of strings
+# ``objects``     {"shape", "items"}: an array of few values of several types
+# ``sparse``      {"data", "indices", "indptr", "shape", "format", "matrix"}: CSR or CSC
+# ``scalar``      [dtype, value]: a number of NumPy
+# ``number``      "nan", "inf" or "-inf"
+# ``kernel``      the text of a kernel; ``expression``: its formula is meant; ``formula``: that of a
+#                 kernel of features, which is a record
+# ``long``        the number of a long text; all of them are in the arrays "texts.text", "texts.ends"  # noqa: E501
+# ``again``       the number of a sparse array that came before
+# ``tuple``       [...]; ``set``: [...]
+# ``dict``        [keys, values]
+# ``packed``      {"kind": "list" or "tuple", "of": node}: a list of one type as an array or words;
+#                 as ``records``, [name, count, {field: list}]; as ``dicts``, [count, keys, lists]
+# ``record``      [name, {field: value}]
+# ``enum``        [name, member]; ``function``: its name
+# ==============  ============================================================================
+
+# types that are stored as another: in a file there are five
+STORED_AS = {
+    "bool": "u1",
+    "int8": "i4",
+    "int16": "i4",
+    "uint16": "i4",
+    "uint32": "i8",
+    "uint64": "i8",
+    "float16": "f4",
+    **{f"datetime64[{unit}]": "i8" for unit in ("D", "h", "m", "s", "ms", "us", "ns")},
+}
+SCALARS = frozenset(
+    name for name in (*STORED_AS, "uint8", "int32", "int64", "float32", "float64")
+    if not name.startswith("datetime")
+)  # fmt: skip
+SMALL = 512  # bytes: equal arrays up to this size may be many
+LONG = 32  # a list of more numbers or strings than this goes into an array
+FEW = 4  # of more records or dictionaries alike, each field is one list
+LONG_TEXT = 64  # characters: longer texts are kept once, in an array
+LONG_TEXTS = "texts"  # how the names of these arrays begin
+
+
+def is_wasteful(size: int, text: int) -> bool:
+    """Return whether strings of one width take far more memory than a file has of them.
+
+    Such arrays come back as objects, so that a small file never asks for much memory.
+    """
+    return size > max(2**20, 16 * text)
+
+
+def holds_same(array: np.ndarray, name: str) -> bool:
+    """Return whether stored numbers are all numbers of the type they stand for."""
+    if name == "bool":
+        return bool((array <= 1).all())
+    if name.startswith("datetime64") or name == "uint64":
+        return True
+    with np.errstate(over="ignore", invalid="ignore"):
+        back = array.astype(name).astype(array.dtype)
+    return bool(np.array_equal(back, array, equal_nan=array.dtype.kind == "f"))
+
+
+# --- written nodes -------------------------------------------------------------------------------
+#
+# Small nodes of the JSON text as they are written: integers, NumPy's scalars, known functions.
+
+
+def integer_node(value: int, where: str) -> int:
+    """Return an integer that other readers of JSON can hold, too."""
+    if not -(2**63) <= value < 2**64:
+        raise ModelFormatError(f"{where} is a number of more than 64 bits")
+    return value
+
+
+def scalar_node(value: Any, where: str) -> Any:
+    """Return a number of NumPy with the name of its type."""
+    name = value.dtype.name
+    if isinstance(value, np.str_):
+        return str(value)
+    if name not in SCALARS:
+        raise ModelFormatError(f"{where} is of NumPy's type {name}, which no file can hold")
+    plain = value.item()
+    if isinstance(plain, float) and not np.isfinite(plain):
+        plain = {"number": repr(plain)}
+    return {"scalar": [name, plain]}
+
+
+def function_node(value: Any, where: str) -> Any:
+    """Return the name of a function of the fixed table; refuse all other objects."""
+    for name, function in FUNCTIONS.items():
+        if value is function:
+            return {"function": name}
+    kind = type(value).__name__
+    if callable(value):
+        raise ModelFormatError(
+            f"{where} is a function ({getattr(value, '__name__', kind)}), and a model file holds "
+            "no code; set it to None, or use pickle among people who trust each other"
+        )
+    raise ModelFormatError(
+        f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
+    )
+
+
+# --- machine parts -------------------------------------------------------------------------------
+#
+# What a machine is made of: fields that files may hold, parts within parts, names of columns.
+
+
+def state_of(value: Any) -> Fields:
+    """Return the fields of an object that files may hold; a certificate is made first."""
+    described = RECORDS[str(record_name(value))]
+    if "_judgement" in vars_of(value) or "_asked" in vars_of(value):
+        # a certificate that waits is made now; a stream has none to make
+        _ = getattr(value, "certificate_", None)
+    return described.fields_of(value)
+
+
+def vars_of(value: Any) -> dict[str, Any]:
+    """Return the attributes of an object, if it has any."""
+    return getattr(value, "__dict__", {})
+
+
+def parts_of_machine(machine: Any) -> Iterator[Any]:
+    """Return everything inside a machine that is no array."""
+    return _parts_within(machine, set())
+
+
+def _parts_within(value: Any, seen: set[int]) -> Iterator[Any]:
+    if id(value) in seen or isinstance(value, np.ndarray | np.generic | str | int | float):
+        return
+    seen.add(id(value))
+    yield value
+    if isinstance(value, list | tuple):
+        inner: Any = value
+    elif isinstance(value, dict):
+        inner = value.values()
+    elif record_name(value) is not None:
+        inner = state_of(value).values()
+    else:
+        return
+    for part in inner:
+        yield from _parts_within(part, seen)
+
+
+def column_names(found: list[Any]) -> Iterator[list[str]]:
+    """Return the names of columns that parts of a machine know."""
+    for part in found:
+        for name in ("feature_names_in_", "names"):
+            names = vars_of(part).get(name)
+            if isinstance(names, np.ndarray | list | tuple) and len(names):
+                yield [str(each) for each in names]
+
+
+# --- kernel text ---------------------------------------------------------------------------------
+#
+# Kernels as text: how they travel, and what is refused because no text says it.
+
+_NUMBER = r"(-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?)"
+_SHIFTED_POWER = re.compile(
+    rf"ShiftedPower\(gamma={_NUMBER}, coef0={_NUMBER}, degree=(-?\d{{1,9}})\)"
+)
+
+
+def write_kernel(kernel: Kernel) -> str:
+    """Write a kernel so that `read_kernel` gives an equal one, or refuse.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Gaussian, Linear
+    >>> write_kernel(0.1 * Gaussian(1 / 3) + Linear().on(["age"]))
+    "0.1 * Gaussian(scale=0.3333333333333333) + Linear().on(['age'])"
+    """
+    text = repr(kernel)
+    try:
+        same = read_kernel(text) == kernel
+    except ValueError:
+        same = False
+    if not same:
+        raise ModelFormatError(
+            f"the kernel {text[:200]} does not read back from its text: it holds a function, or is "
+            "of a class of your own, and a model file holds no code. Compute the matrix and use "
+            "kernel='precomputed', or a kernel of mercer.kernels"
+        )
+    return text
+
+
+def read_kernel(text: str) -> Kernel:
+    """Read a kernel by the library's own parser; nothing is executed."""
+    power = _SHIFTED_POWER.fullmatch(text)
+    if power is not None:  # scikit-learn's, with a shift that the language has no word for
+        gamma, coef0, degree = power.groups()
+        return ShiftedPower(float(gamma), float(coef0), int(degree))
+    return parse(text, longest=MOST_HEADER)
+
+
+class KnownKernels:
+    """The kernels of a machine that is saved, by the formulas that they write.
+
+    Fitted machines hold the formula of their kernel, names of columns already numbers. A formula
+    travels as the text of a kernel that writes it.
+
+    Parameters
+    ----------
+    kernels : iterable of Kernel
+        Those found in the machine.
+    names : iterable of sequences of str
+        Names of columns, for kernels that speak of them.
+    """
+
+    def __init__(self, kernels: Iterable[Kernel], names: Iterable[Any]) -> None:
+        named = list(names)
+        self._found: list[tuple[Expression, Kernel]] = []
+        for kernel in chain((Linear(),), *map(_with_parts, kernels)):
+            if isinstance(kernel, Precomputed):
+                continue
+            for bound in (kernel, *(numbered(kernel, list(each)) for each in named)):
+                self._found.append((bound.expression(), bound))
+
+    def kernel_of(self, expression: Expression) -> Kernel:
+        """Return a kernel with this formula."""
+        for formula, kernel in self._found:
+            if formula == expression:
+                return kernel
+        raise ModelFormatError("a formula is not that of a kernel of the machine")
+
+
+def _with_parts(kernel: Kernel) -> Iterator[Kernel]:
+    """Return a kernel, and where features stand for it the kernels that these are made of."""
+    yield kernel
+    if isinstance(kernel, ApproximateKernel):
+        yield from _parts_of_kernel(kernel.kernel)
+
+
+def _parts_of_kernel(kernel: Kernel) -> Iterator[Kernel]:
+    yield kernel
+    if isinstance(kernel, Polynomial):  # sketches are made of what is raised to a power
+        yield Linear() + Constant(kernel.offset)
+    for value in vars(kernel).values():
+        for inner in value if isinstance(value, tuple) else (value,):
+            if isinstance(inner, Kernel):
+                yield from _parts_of_kernel(inner)
+
+
+def numbered(kernel: Kernel, names: list[Any]) -> Kernel:
+    """Return the kernel with numbers in the place of the names of columns."""
+    if isinstance(kernel, ApproximateKernel):
+        return kernel  # it speaks of numbers already
+    place = {name: i for i, name in enumerate(names)}
+    changed: dict[str, Any] = {}
+    for name, value in kernel.get_params(deep=True).items():
+        if name.rpartition("__")[2] == "columns" and isinstance(value, tuple):
+            changed[name] = [place.get(column, column) for column in value]
+    return kernel.with_params(**changed) if changed else kernel
+
+
+def read_expression(text: str) -> Expression:
+    """Return the formula of the kernel of a text."""
+    return read_kernel(text).expression()

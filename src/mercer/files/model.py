@@ -1,4 +1,4 @@
-"""Functions `save` and `load` for fitted estimators."""
+"""Functions `save` and `load`: model files of fitted estimators."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from mercer.files.container import (
 )
 from mercer.files.decode import Decoder
 from mercer.files.encode import Encoder
+from mercer.files.schema import RECORDS
 from mercer.files.schema.records import record_name
-from mercer.files.schema.table import RECORDS
 
 # --- save ----------------------------------------------------------------------------------------
 #

@@ -32,7 +32,7 @@ from mercer.studio.limits import StudioLimits
 from mercer.studio.presets import PRESETS
 from mercer.studio.session import Session, Workers
 from mercer.studio.tables import Tables
-from mercer.studio.tours.table import TOURS
+from mercer.studio.tours import TOURS
 
 # --- page files ----------------------------------------------------------------------------------
 #

@@ -14,7 +14,7 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from mercer.studio.frames import text_of
-from mercer.studio.jobs.table import LONG, QUICK
+from mercer.studio.jobs import LONG, QUICK
 from mercer.studio.limits import StudioLimits
 from mercer.studio.tables import Tables
 

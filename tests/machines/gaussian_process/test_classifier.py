@@ -11,7 +11,7 @@ from sklearn.gaussian_process import kernels as rivals
 
 import mercer
 from mercer import GaussianProcessClassifier, LogisticRegression, Status, certify
-from mercer.files.verify import verify
+from mercer.files.verification import verify
 from mercer.kernels import Gaussian, Linear, exp
 from mercer.machines.gaussian_process.classifier import averaged_sigmoid
 from mercer.problems import ProcessClassification

@@ -9,7 +9,7 @@ import mercer
 from mercer import GaussianProcess
 from mercer.approximation import ApproximateKernel, Nystrom
 from mercer.certificates import certify
-from mercer.files.verify import verify
+from mercer.files.verification import verify
 from mercer.kernels import Gaussian
 from mercer.machines.base.approximate import ApproximationWarning
 from mercer.machines.gaussian_process import regressor

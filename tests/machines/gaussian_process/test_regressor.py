@@ -14,7 +14,7 @@ from sklearn.gaussian_process import kernels as rivals
 
 import mercer
 from mercer import GaussianProcess, KernelRidge, Status, certify
-from mercer.files.verify import verify
+from mercer.files.verification import verify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Laplacian, Linear, Matern, Polynomial, RationalQuadratic
 from mercer.problems import ProcessRegression

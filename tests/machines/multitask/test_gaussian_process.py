@@ -8,7 +8,7 @@ import pytest
 
 import mercer
 from mercer import GaussianProcess, KernelRidge, MultiTaskGaussianProcess, Status, certify
-from mercer.files.verify import verify
+from mercer.files.verification import verify
 from mercer.kernels import Coregionalized, Gaussian, Linear, parse
 from mercer.machines.multitask.gaussian_process import learnt_names, task_problem
 from mercer.machines.multitask.posterior import task_evidence

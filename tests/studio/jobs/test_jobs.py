@@ -18,7 +18,7 @@ from mercer.studio.jobs.bench import Bench, read_table
 from mercer.studio.limits import RefusalError, StudioLimits
 from mercer.studio.presets import PRESETS
 from mercer.studio.tables import described
-from mercer.studio.tours.table import TOURS
+from mercer.studio.tours import TOURS
 
 RNG = np.random.default_rng(0)
 COLUMNS = {name: RNG.normal(size=90) for name in ("width", "length", "height")}

@@ -1,4 +1,4 @@
-"""LIBSVM's files: models both ways, rows as text, and a certificate of a model beside its data."""
+"""LIBSVM's files: read and write models, write data, and certify a model against its data."""
 
 from mercer.files.libsvm.certificate import LibsvmJudgement, certify_libsvm_model
 from mercer.files.libsvm.machines import machine_of, write_libsvm_data, write_libsvm_model

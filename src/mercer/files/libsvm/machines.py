@@ -1,4 +1,4 @@
-"""Convert estimators to and from LIBSVM models, and write model and data files."""
+"""Convert estimators to LIBSVM models and back, and write LIBSVM's model and data files."""
 
 from __future__ import annotations
 

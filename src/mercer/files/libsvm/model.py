@@ -1,4 +1,4 @@
-"""Read LIBSVM model files, and predict with LIBSVM's formulas."""
+"""Class `LibsvmModel` with LIBSVM's predictions and probabilities; reading of its model files."""
 
 from __future__ import annotations
 
@@ -20,133 +20,6 @@ from mercer.files.container import ModelFormatError
 from mercer.gram.evaluated import KernelExpansion
 from mercer.kernels import Kernel, Precomputed
 from mercer.rows.points import as_points, to_dense
-
-# --- platt ---------------------------------------------------------------------------------------
-#
-# LIBSVM's probabilities, by its own formulas: Platt's sigmoid, coupled pairs, density marks.
-
-_SMALLEST = 1e-7  # svm.cpp: min_prob of a pair
-_ACCURACY = 0.005  # svm.cpp: eps of the coupling, divided by the number of classes
-_FEWEST_ROUNDS = 100  # svm.cpp: max_iter of the coupling, or the number of classes
-_OUTSIDE, _INSIDE = 0.001, 0.999  # svm.cpp: one class, below the first mark and above the last
-
-
-def class_probabilities(values: Array, slopes: Array, offsets: Array, count: int) -> Array:
-    """Return probabilities of classes from decision values of all pairs.
-
-    Parameters
-    ----------
-    values : (n, pairs) array
-        Positive for the first class of each pair.
-    slopes, offsets : (pairs,) array
-        probA and probB: the first class has probability 1 / (1 + exp(A f + B)).
-    count : int
-        How many classes there are.
-
-    Examples
-    --------
-    >>> class_probabilities(np.array([[0.0]]), np.array([-2.0]), np.array([0.0]), 2).tolist()
-    [[0.5, 0.5]]
-    """
-    first = np.clip(expit(-(values * slopes + offsets)), _SMALLEST, 1.0 - _SMALLEST)
-    if count == 2:
-        return np.column_stack([first[:, 0], 1.0 - first[:, 0]])
-    pairs = np.zeros((len(values), count, count))
-    a, b = np.array(list(combinations(range(count), 2))).T
-    pairs[:, a, b] = first
-    pairs[:, b, a] = 1.0 - first
-    return coupled(pairs)
-
-
-def coupled(pairs: Array) -> Array:
-    """Couple probabilities of pairs by LIBSVM's iteration (method 2 of Wu, Lin and Weng).
-
-    It stops early, so that another way to the same minimum would differ in the third digit.
-
-    Parameters
-    ----------
-    pairs : (n, k, k) array
-        Entry (i, j) is the probability of class i against class j.
-    """
-    n, k, _ = pairs.shape
-    Q = -pairs.transpose(0, 2, 1) * pairs
-    every = np.arange(k)
-    Q[:, every, every] = np.square(pairs).sum(axis=1)
-    p = np.full((n, k), 1.0 / k)
-    going = np.arange(n)
-    for _ in range(max(_FEWEST_ROUNDS, k)):
-        Qp = np.einsum("ntj,nj->nt", Q[going], p[going])
-        pQp = (p[going] * Qp).sum(axis=1)
-        late = np.abs(Qp - pQp[:, None]).max(axis=1) >= _ACCURACY / k
-        going, Qp, pQp = going[late], Qp[late], pQp[late]
-        if not len(going):
-            break
-        p[going] = _swept(Q[going], p[going], Qp, pQp)
-    return p
-
-
-def _swept(Q: Array, p: Array, Qp: Array, pQp: Array) -> Array:
-    """Move each probability once, in order."""
-    for t in range(p.shape[1]):
-        step = (pQp - Qp[:, t]) / Q[:, t, t]
-        p[:, t] += step
-        grown = 1.0 + step
-        pQp = (pQp + step * (step * Q[:, t, t] + 2.0 * Qp[:, t])) / grown / grown
-        Qp = (Qp + step[:, None] * Q[:, t]) / grown[:, None]
-        p = p / grown[:, None]
-    return p
-
-
-def inlier_probabilities(values: Array, marks: Array) -> Array:
-    """Return the probability of being common, and the rest, from density marks of one class.
-
-    Parameters
-    ----------
-    values : (n,) array
-        Decision values.
-    marks : (10,) array
-        Values that tenths of the training rows lie below.
-    """
-    found = np.searchsorted(marks, values, side="right") / len(marks)
-    found = np.where(values < marks[0], _OUTSIDE, np.where(values > marks[-1], _INSIDE, found))
-    found = np.where(values == marks[-1], 0.0, found)  # svm.cpp finds no interval for it
-    return np.column_stack([found, 1.0 - found])
-
-
-# --- errors --------------------------------------------------------------------------------------
-#
-# What is wrong with a LIBSVM file, and where.
-
-
-class LibsvmFormatError(ModelFormatError):
-    """A file that is no LIBSVM model.
-
-    Parameters
-    ----------
-    message : str
-        What is wrong, and what was expected.
-    source : str
-        The file.
-    line : int or None
-        The line, from 1.
-    column : int or None
-        The character in it, from 1.
-
-    Examples
-    --------
-    >>> str(LibsvmFormatError("total_sv is missing", "a.model", 3))
-    'a.model, line 3: total_sv is missing'
-    """
-
-    def __init__(
-        self, message: str, source: str = "", line: int | None = None, column: int | None = None
-    ) -> None:
-        place = [source] if source else []
-        place += [f"line {line}"] if line is not None else []
-        place += [f"column {column}"] if column is not None else []
-        super().__init__(f"{', '.join(place)}: {message}" if place else message)
-        self.source, self.line, self.column = source, line, column
-
 
 # --- model ---------------------------------------------------------------------------------------
 #
@@ -352,152 +225,6 @@ class LibsvmModel:
         return points
 
 
-# --- model header --------------------------------------------------------------------------------
-#
-# Header of LIBSVM's model files: a key and its values in each line, in any order, until "SV".
-
-MOST_CLASSES = 1 << 15  # their pairs, k (k - 1) / 2, stay below what an index holds
-LARGEST = 2**31 - 1  # of LIBSVM's int: labels, counts and column numbers
-_MARKS = 10  # svm.cpp: nr_marks
-_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
-_WORDS = ("svm_type", "kernel_type")
-_NUMBERS = ("gamma", "coef0")
-_WHOLE = ("degree", "nr_class", "total_sv")
-_LISTS = ("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv")
-_WHOLE_LISTS = ("label", "nr_sv")
-_NEEDED = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho")
-
-
-@dataclass
-class Header:
-    """Keys with their values, and the lines they stand in."""
-
-    values: dict[str, Any] = field(default_factory=dict)
-    lines: dict[str, int] = field(default_factory=dict)
-    end: int = 0  # the number of lines up to "SV", that included
-
-    @property
-    def columns(self) -> int:
-        """How many coefficients each support vector has."""
-        return int(self.values["nr_class"]) - 1
-
-
-def read_header(lines: list[bytes], source: str) -> Header:
-    """Read the lines up to "SV", and check what they say against one another."""
-    header = Header()
-    for number, line in enumerate(lines, 1):
-        words = list(words_of(line))
-        if not words:
-            raise LibsvmFormatError("an empty line among the parameters", source, number)
-        key = words[0][1].decode("latin-1")
-        if key == "SV":
-            header.end = number
-            _check_header(header, source)
-            return header
-        if key in header.values:
-            raise LibsvmFormatError(f"{key} is there twice", source, number, words[0][0])
-        header.values[key] = _value_of(key, words, source, number)
-        header.lines[key] = number
-    raise LibsvmFormatError('no line "SV": the file ends before its support vectors', source)
-
-
-def words_of(line: bytes) -> Iterator[tuple[int, bytes]]:
-    """Return the words of a line with their places, from 1."""
-    return ((m.start() + 1, m.group()) for m in re.finditer(rb"[^ \t\r]+", line))
-
-
-def _value_of(key: str, words: list[tuple[int, bytes]], source: str, line: int) -> Any:
-    if key in _LISTS:
-        whole = key in _WHOLE_LISTS
-        found = [number_of(word, source, line, at, whole) for at, word in words[1:]]
-        return np.array(found, dtype=np.int64 if whole else np.float64)
-    if key not in (*_WORDS, *_NUMBERS, *_WHOLE):
-        raise LibsvmFormatError(f"unknown parameter {key[:40]!r}", source, line, words[0][0])
-    if len(words) != 2:
-        raise LibsvmFormatError(f"{key} needs one value, not {len(words) - 1}", source, line)
-    at, word = words[1]
-    if key not in _WORDS:
-        return number_of(word, source, line, at, key in _WHOLE)
-    known = SVM_TYPES if key == "svm_type" else KERNEL_TYPES
-    if word.decode("latin-1") not in known:
-        shown = word[:40].decode("latin-1")
-        raise LibsvmFormatError(f"{key} {shown!r} is none of {', '.join(known)}", source, line, at)
-    return word.decode("ascii")
-
-
-def number_of(word: bytes, source: str, line: int, at: int, whole: bool) -> int | float:
-    """Return the number that a word says."""
-    shown = word[:40].decode("latin-1")
-    if not _NUMBER.fullmatch(word):
-        raise LibsvmFormatError(f"{shown!r} is not a number", source, line, at)
-    value = float(word)
-    if not np.isfinite(value):
-        raise LibsvmFormatError(f"{shown!r} is beyond the numbers of float64", source, line, at)
-    if not whole:
-        return value
-    if value != int(value) or abs(value) > LARGEST:
-        raise LibsvmFormatError(f"{shown!r} is not a whole number of 32 bits", source, line, at)
-    return int(value)
-
-
-def _check_header(header: Header, source: str) -> None:
-    values = header.values
-
-    def wrong(message: str, key: str | None = None) -> LibsvmFormatError:
-        return LibsvmFormatError(message, source, header.lines.get(key or "", header.end))
-
-    for key in _needed(values):
-        if key not in values:
-            raise wrong(f"{key} is missing")
-    classifier = values["svm_type"] in CLASSIFIERS
-    k = values["nr_class"]
-    if not 2 <= k <= MOST_CLASSES or (k != 2 and not classifier):
-        raise wrong(f"nr_class {k} is no number of classes of {values['svm_type']}", "nr_class")
-    if values["total_sv"] < 0:
-        raise wrong(f"total_sv {values['total_sv']} is negative", "total_sv")
-    if values.get("gamma", 0.0) < 0 or values.get("degree", 0) < 0:
-        key = "gamma" if values.get("gamma", 0.0) < 0 else "degree"
-        raise wrong(f"{key} {values[key]} is negative, which LIBSVM does not allow", key)
-    pairs = k * (k - 1) // 2
-    lengths = {"rho": pairs, "probA": pairs, "probB": pairs, "label": k, "nr_sv": k}
-    for key, length in {**lengths, "prob_density_marks": _MARKS}.items():
-        if key in values and len(values[key]) != length:
-            raise wrong(f"{key} has {len(values[key])} values, not {length}", key)
-    _check_classes(values, classifier, wrong)
-
-
-def _needed(values: dict[str, Any]) -> tuple[str, ...]:
-    of_kernel = PARAMETERS.get(values.get("kernel_type", ""), ())
-    of_classes = ("label", "nr_sv") if values.get("svm_type") in CLASSIFIERS else ()
-    return (*_NEEDED, *of_kernel, *of_classes)
-
-
-def _check_classes(values: dict[str, Any], classifier: bool, wrong: Any) -> None:
-    """Check labels, counts and probabilities against the kind of machine."""
-    allowed = {
-        "label": classifier,
-        "nr_sv": classifier,
-        "probA": values["svm_type"] != "one_class",
-        "probB": classifier,
-        "prob_density_marks": values["svm_type"] == "one_class",
-    }
-    for key, fits in allowed.items():
-        if key in values and not fits:
-            raise wrong(f"{key} has no meaning for {values['svm_type']}", key)
-    if classifier and ("probA" in values) != ("probB" in values):
-        key = "probA" if "probA" in values else "probB"
-        raise wrong(f"{key} is there without the other of probA and probB", key)
-    if not classifier:
-        return
-    if len(np.unique(values["label"])) < len(values["label"]):
-        raise wrong("a label is there twice", "label")
-    counts = values["nr_sv"]
-    if (counts < 0).any() or int(counts.sum()) != values["total_sv"]:
-        raise wrong(
-            f"nr_sv adds up to {int(counts.sum())}, but total_sv is {values['total_sv']}", "nr_sv"
-        )
-
-
 # --- read model ----------------------------------------------------------------------------------
 #
 # Read LIBSVM model files. Nothing of a file is believed: every count is checked against lines.
@@ -690,3 +417,276 @@ def _rows(data: Array, columns: Array, starts: list[int], n_features: int | None
     held = sparse.csr_array((data, columns - 1, starts), shape=(len(starts) - 1, width))
     few = len(data) < _DENSE_FROM * (len(starts) - 1) * width
     return held if few else held.toarray()
+
+
+# --- model header --------------------------------------------------------------------------------
+#
+# Header of LIBSVM's model files: a key and its values in each line, in any order, until "SV".
+
+MOST_CLASSES = 1 << 15  # their pairs, k (k - 1) / 2, stay below what an index holds
+LARGEST = 2**31 - 1  # of LIBSVM's int: labels, counts and column numbers
+_MARKS = 10  # svm.cpp: nr_marks
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_WORDS = ("svm_type", "kernel_type")
+_NUMBERS = ("gamma", "coef0")
+_WHOLE = ("degree", "nr_class", "total_sv")
+_LISTS = ("rho", "label", "probA", "probB", "prob_density_marks", "nr_sv")
+_WHOLE_LISTS = ("label", "nr_sv")
+_NEEDED = ("svm_type", "kernel_type", "nr_class", "total_sv", "rho")
+
+
+@dataclass
+class Header:
+    """Keys with their values, and the lines they stand in."""
+
+    values: dict[str, Any] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)
+    end: int = 0  # the number of lines up to "SV", that included
+
+    @property
+    def columns(self) -> int:
+        """How many coefficients each support vector has."""
+        return int(self.values["nr_class"]) - 1
+
+
+def read_header(lines: list[bytes], source: str) -> Header:
+    """Read the lines up to "SV", and check what they say against one another."""
+    header = Header()
+    for number, line in enumerate(lines, 1):
+        words = list(words_of(line))
+        if not words:
+            raise LibsvmFormatError("an empty line among the parameters", source, number)
+        key = words[0][1].decode("latin-1")
+        if key == "SV":
+            header.end = number
+            _check_header(header, source)
+            return header
+        if key in header.values:
+            raise LibsvmFormatError(f"{key} is there twice", source, number, words[0][0])
+        header.values[key] = _value_of(key, words, source, number)
+        header.lines[key] = number
+    raise LibsvmFormatError('no line "SV": the file ends before its support vectors', source)
+
+
+def words_of(line: bytes) -> Iterator[tuple[int, bytes]]:
+    """Return the words of a line with their places, from 1."""
+    return ((m.start() + 1, m.group()) for m in re.finditer(rb"[^ \t\r]+", line))
+
+
+def _value_of(key: str, words: list[tuple[int, bytes]], source: str, line: int) -> Any:
+    if key in _LISTS:
+        whole = key in _WHOLE_LISTS
+        found = [number_of(word, source, line, at, whole) for at, word in words[1:]]
+        return np.array(found, dtype=np.int64 if whole else np.float64)
+    if key not in (*_WORDS, *_NUMBERS, *_WHOLE):
+        raise LibsvmFormatError(f"unknown parameter {key[:40]!r}", source, line, words[0][0])
+    if len(words) != 2:
+        raise LibsvmFormatError(f"{key} needs one value, not {len(words) - 1}", source, line)
+    at, word = words[1]
+    if key not in _WORDS:
+        return number_of(word, source, line, at, key in _WHOLE)
+    known = SVM_TYPES if key == "svm_type" else KERNEL_TYPES
+    if word.decode("latin-1") not in known:
+        shown = word[:40].decode("latin-1")
+        raise LibsvmFormatError(f"{key} {shown!r} is none of {', '.join(known)}", source, line, at)
+    return word.decode("ascii")
+
+
+def number_of(word: bytes, source: str, line: int, at: int, whole: bool) -> int | float:
+    """Return the number that a word says."""
+    shown = word[:40].decode("latin-1")
+    if not _NUMBER.fullmatch(word):
+        raise LibsvmFormatError(f"{shown!r} is not a number", source, line, at)
+    value = float(word)
+    if not np.isfinite(value):
+        raise LibsvmFormatError(f"{shown!r} is beyond the numbers of float64", source, line, at)
+    if not whole:
+        return value
+    if value != int(value) or abs(value) > LARGEST:
+        raise LibsvmFormatError(f"{shown!r} is not a whole number of 32 bits", source, line, at)
+    return int(value)
+
+
+def _check_header(header: Header, source: str) -> None:
+    values = header.values
+
+    def wrong(message: str, key: str | None = None) -> LibsvmFormatError:
+        return LibsvmFormatError(message, source, header.lines.get(key or "", header.end))
+
+    for key in _needed(values):
+        if key not in values:
+            raise wrong(f"{key} is missing")
+    classifier = values["svm_type"] in CLASSIFIERS
+    k = values["nr_class"]
+    if not 2 <= k <= MOST_CLASSES or (k != 2 and not classifier):
+        raise wrong(f"nr_class {k} is no number of classes of {values['svm_type']}", "nr_class")
+    if values["total_sv"] < 0:
+        raise wrong(f"total_sv {values['total_sv']} is negative", "total_sv")
+    if values.get("gamma", 0.0) < 0 or values.get("degree", 0) < 0:
+        key = "gamma" if values.get("gamma", 0.0) < 0 else "degree"
+        raise wrong(f"{key} {values[key]} is negative, which LIBSVM does not allow", key)
+    pairs = k * (k - 1) // 2
+    lengths = {"rho": pairs, "probA": pairs, "probB": pairs, "label": k, "nr_sv": k}
+    for key, length in {**lengths, "prob_density_marks": _MARKS}.items():
+        if key in values and len(values[key]) != length:
+            raise wrong(f"{key} has {len(values[key])} values, not {length}", key)
+    _check_classes(values, classifier, wrong)
+
+
+def _needed(values: dict[str, Any]) -> tuple[str, ...]:
+    of_kernel = PARAMETERS.get(values.get("kernel_type", ""), ())
+    of_classes = ("label", "nr_sv") if values.get("svm_type") in CLASSIFIERS else ()
+    return (*_NEEDED, *of_kernel, *of_classes)
+
+
+def _check_classes(values: dict[str, Any], classifier: bool, wrong: Any) -> None:
+    """Check labels, counts and probabilities against the kind of machine."""
+    allowed = {
+        "label": classifier,
+        "nr_sv": classifier,
+        "probA": values["svm_type"] != "one_class",
+        "probB": classifier,
+        "prob_density_marks": values["svm_type"] == "one_class",
+    }
+    for key, fits in allowed.items():
+        if key in values and not fits:
+            raise wrong(f"{key} has no meaning for {values['svm_type']}", key)
+    if classifier and ("probA" in values) != ("probB" in values):
+        key = "probA" if "probA" in values else "probB"
+        raise wrong(f"{key} is there without the other of probA and probB", key)
+    if not classifier:
+        return
+    if len(np.unique(values["label"])) < len(values["label"]):
+        raise wrong("a label is there twice", "label")
+    counts = values["nr_sv"]
+    if (counts < 0).any() or int(counts.sum()) != values["total_sv"]:
+        raise wrong(
+            f"nr_sv adds up to {int(counts.sum())}, but total_sv is {values['total_sv']}", "nr_sv"
+        )
+
+
+# --- platt ---------------------------------------------------------------------------------------
+#
+# LIBSVM's probabilities, by its own formulas: Platt's sigmoid, coupled pairs, density marks.
+
+_SMALLEST = 1e-7  # svm.cpp: min_prob of a pair
+_ACCURACY = 0.005  # svm.cpp: eps of the coupling, divided by the number of classes
+_FEWEST_ROUNDS = 100  # svm.cpp: max_iter of the coupling, or the number of classes
+_OUTSIDE, _INSIDE = 0.001, 0.999  # svm.cpp: one class, below the first mark and above the last
+
+
+def class_probabilities(values: Array, slopes: Array, offsets: Array, count: int) -> Array:
+    """Return probabilities of classes from decision values of all pairs.
+
+    Parameters
+    ----------
+    values : (n, pairs) array
+        Positive for the first class of each pair.
+    slopes, offsets : (pairs,) array
+        probA and probB: the first class has probability 1 / (1 + exp(A f + B)).
+    count : int
+        How many classes there are.
+
+    Examples
+    --------
+    >>> class_probabilities(np.array([[0.0]]), np.array([-2.0]), np.array([0.0]), 2).tolist()
+    [[0.5, 0.5]]
+    """
+    first = np.clip(expit(-(values * slopes + offsets)), _SMALLEST, 1.0 - _SMALLEST)
+    if count == 2:
+        return np.column_stack([first[:, 0], 1.0 - first[:, 0]])
+    pairs = np.zeros((len(values), count, count))
+    a, b = np.array(list(combinations(range(count), 2))).T
+    pairs[:, a, b] = first
+    pairs[:, b, a] = 1.0 - first
+    return coupled(pairs)
+
+
+def coupled(pairs: Array) -> Array:
+    """Couple probabilities of pairs by LIBSVM's iteration (method 2 of Wu, Lin and Weng).
+
+    It stops early, so that another way to the same minimum would differ in the third digit.
+
+    Parameters
+    ----------
+    pairs : (n, k, k) array
+        Entry (i, j) is the probability of class i against class j.
+    """
+    n, k, _ = pairs.shape
+    Q = -pairs.transpose(0, 2, 1) * pairs
+    every = np.arange(k)
+    Q[:, every, every] = np.square(pairs).sum(axis=1)
+    p = np.full((n, k), 1.0 / k)
+    going = np.arange(n)
+    for _ in range(max(_FEWEST_ROUNDS, k)):
+        Qp = np.einsum("ntj,nj->nt", Q[going], p[going])
+        pQp = (p[going] * Qp).sum(axis=1)
+        late = np.abs(Qp - pQp[:, None]).max(axis=1) >= _ACCURACY / k
+        going, Qp, pQp = going[late], Qp[late], pQp[late]
+        if not len(going):
+            break
+        p[going] = _swept(Q[going], p[going], Qp, pQp)
+    return p
+
+
+def _swept(Q: Array, p: Array, Qp: Array, pQp: Array) -> Array:
+    """Move each probability once, in order."""
+    for t in range(p.shape[1]):
+        step = (pQp - Qp[:, t]) / Q[:, t, t]
+        p[:, t] += step
+        grown = 1.0 + step
+        pQp = (pQp + step * (step * Q[:, t, t] + 2.0 * Qp[:, t])) / grown / grown
+        Qp = (Qp + step[:, None] * Q[:, t]) / grown[:, None]
+        p = p / grown[:, None]
+    return p
+
+
+def inlier_probabilities(values: Array, marks: Array) -> Array:
+    """Return the probability of being common, and the rest, from density marks of one class.
+
+    Parameters
+    ----------
+    values : (n,) array
+        Decision values.
+    marks : (10,) array
+        Values that tenths of the training rows lie below.
+    """
+    found = np.searchsorted(marks, values, side="right") / len(marks)
+    found = np.where(values < marks[0], _OUTSIDE, np.where(values > marks[-1], _INSIDE, found))
+    found = np.where(values == marks[-1], 0.0, found)  # svm.cpp finds no interval for it
+    return np.column_stack([found, 1.0 - found])
+
+
+# --- errors --------------------------------------------------------------------------------------
+#
+# What is wrong with a LIBSVM file, and where.
+
+
+class LibsvmFormatError(ModelFormatError):
+    """A file that is no LIBSVM model.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong, and what was expected.
+    source : str
+        The file.
+    line : int or None
+        The line, from 1.
+    column : int or None
+        The character in it, from 1.
+
+    Examples
+    --------
+    >>> str(LibsvmFormatError("total_sv is missing", "a.model", 3))
+    'a.model, line 3: total_sv is missing'
+    """
+
+    def __init__(
+        self, message: str, source: str = "", line: int | None = None, column: int | None = None
+    ) -> None:
+        place = [source] if source else []
+        place += [f"line {line}"] if line is not None else []
+        place += [f"column {column}"] if column is not None else []
+        super().__init__(f"{', '.join(place)}: {message}" if place else message)
+        self.source, self.line, self.column = source, line, column

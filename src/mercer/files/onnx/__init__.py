@@ -1,4 +1,4 @@
-"""Machines as ONNX graphs in double precision, from plain operators."""
+"""Export of estimators as ONNX graphs in double precision, from plain operators."""
 
 from mercer.files.onnx.export import to_onnx
 from mercer.files.onnx.graph import OnnxExportError

@@ -1,4 +1,4 @@
-"""Build ONNX graphs in double precision: nodes, constants, outputs, and errors."""
+"""Class `Graph`: ONNX nodes and constants in double precision; outputs, and export errors."""
 
 from __future__ import annotations
 
@@ -10,22 +10,6 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-
-# --- errors --------------------------------------------------------------------------------------
-#
-# What cannot become an ONNX graph, and why.
-
-
-class OnnxExportError(ValueError):
-    """A machine, a kernel or a step that has no form in ONNX, or whose graph says something else.
-
-    Examples
-    --------
-    >>> raise OnnxExportError("NearestNeighbors is not exported")
-    Traceback (most recent call last):
-    mercer.files.onnx.graph.OnnxExportError: NearestNeighbors is not exported
-    """
-
 
 # --- graph ---------------------------------------------------------------------------------------
 #
@@ -329,3 +313,19 @@ def log_softmax(graph: Graph, scores: str) -> str:
 def squared_lengths(graph: Graph, rows: str) -> str:
     """Return |z|^2 of each row: (n, 1)."""
     return graph.sum_columns(graph.mul(rows, rows))
+
+
+# --- errors --------------------------------------------------------------------------------------
+#
+# What cannot become an ONNX graph, and why.
+
+
+class OnnxExportError(ValueError):
+    """A machine, a kernel or a step that has no form in ONNX, or whose graph says something else.
+
+    Examples
+    --------
+    >>> raise OnnxExportError("NearestNeighbors is not exported")
+    Traceback (most recent call last):
+    mercer.files.onnx.graph.OnnxExportError: NearestNeighbors is not exported
+    """

@@ -1,4 +1,4 @@
-"""Kernels as ONNX nodes: statistics, expressions, features, and expansions."""
+"""Kernels as ONNX nodes: pairwise statistics, expressions, feature maps, and expansions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from mercer import expression as ex
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.operands import apply_steps
@@ -60,10 +59,6 @@ from mercer.machines.decomposition.components import MovedExpansion
 from mercer.machines.neighbors.nearest_mean import rows_as_features
 from mercer.machines.svm.multiclass import ByClass
 from mercer.rows.points import is_sparse, to_dense
-
-# --- statistics ----------------------------------------------------------------------------------
-#
-# Rows after the steps of a leaf, and pairwise statistics of new rows with constant ones.
 
 # --- what is done to rows before they are compared -----------------------------------------------
 
@@ -405,13 +400,14 @@ def _(e: Opaque, rows: RowPairs) -> str:
 
 def _both(row: RowTerm, rows: RowPairs) -> tuple[str, str]:
     """Return a row term of new rows (n, 1) and of constant ones (1, m)."""
-    mine = _row_term(row, rows.graph, rows.x)
+    mine = row_term(row, rows.graph, rows.x)
     if rows.Y is None:
         return mine, mine
     return mine, rows.graph.constant(np.asarray(row_values(row, rows.Y))[None])
 
 
-def _row_term(row: RowTerm, graph: Graph, x: str) -> str:
+def row_term(row: RowTerm, graph: Graph, x: str) -> str:
+    """Return a row term u(x_i) of new rows: (n, 1)."""
     if isinstance(row, RowFunction):
         raise OnnxExportError(
             f"the kernel scales rows by {row.function!r}, a function of Python, which ONNX cannot "
@@ -425,11 +421,6 @@ def _row_term(row: RowTerm, graph: Graph, x: str) -> str:
     some = graph.op("GreaterOrEqual", values, tiny)
     safe = graph.where(some, values, graph.number(1.0))
     return graph.where(some, graph.op("Pow", safe, power), graph.number(0.0))
-
-
-def row_term(row: RowTerm, graph: Graph, x: str) -> str:
-    """Return a row term u(x_i) of new rows: (n, 1)."""
-    return _row_term(row, graph, x)
 
 
 # --- features ------------------------------------------------------------------------------------
@@ -464,27 +455,27 @@ def _features(e: Expression, graph: Graph, x: str, d: int) -> str:
 
 
 @_features.register
-def _(e: ex.Dot, graph: Graph, x: str, d: int) -> str:
+def _(e: Dot, graph: Graph, x: str, d: int) -> str:
     return stepped(e.steps, graph, x)
 
 
 @_features.register
-def _(e: ex.Constant, graph: Graph, x: str, d: int) -> str:
+def _(e: Constant, graph: Graph, x: str, d: int) -> str:
     return graph.filled(np.sqrt(e.value), x, 1)
 
 
 @_features.register
-def _(e: ex.RowProduct, graph: Graph, x: str, d: int) -> str:
+def _(e: RowProduct, graph: Graph, x: str, d: int) -> str:
     return row_term(e.row, graph, x)
 
 
 @_features.register
-def _(e: ex.Add, graph: Graph, x: str, d: int) -> str:
+def _(e: Add, graph: Graph, x: str, d: int) -> str:
     return graph.op("Concat", *(_features(term, graph, x, d) for term in e.terms), axis=1)
 
 
 @_features.register
-def _(e: ex.Mul, graph: Graph, x: str, d: int) -> str:
+def _(e: Mul, graph: Graph, x: str, d: int) -> str:
     product, width = _features(e.factors[0], graph, x, d), _width(e.factors[0], d)
     for factor in e.factors[1:]:
         other, count = _features(factor, graph, x, d), _width(factor, d)
@@ -495,7 +486,7 @@ def _(e: ex.Mul, graph: Graph, x: str, d: int) -> str:
 
 
 @_features.register
-def _(e: ex.Pow, graph: Graph, x: str, d: int) -> str:
+def _(e: Pow, graph: Graph, x: str, d: int) -> str:
     base, m, degree = _features(e.base, graph, x, d), _width(e.base, d), int(e.exponent)
     if degree == 1 or m == 0:
         return base
@@ -505,8 +496,8 @@ def _(e: ex.Pow, graph: Graph, x: str, d: int) -> str:
 
 
 @_features.register
-def _(e: ex.SymmetricSum, graph: Graph, x: str, d: int) -> str:
-    rows, m = stepped(e.steps, graph, x), _width(ex.Dot(e.steps), d)
+def _(e: SymmetricSum, graph: Graph, x: str, d: int) -> str:
+    rows, m = stepped(e.steps, graph, x), _width(Dot(e.steps), d)
     if e.degree == 1:
         return rows
     if e.degree > m:
@@ -516,8 +507,8 @@ def _(e: ex.SymmetricSum, graph: Graph, x: str, d: int) -> str:
 
 
 @_features.register
-def _(e: ex.SubsetProduct, graph: Graph, x: str, d: int) -> str:
-    rows, m = stepped(e.steps, graph, x), _width(ex.Dot(e.steps), d)
+def _(e: SubsetProduct, graph: Graph, x: str, d: int) -> str:
+    rows, m = stepped(e.steps, graph, x), _width(Dot(e.steps), d)
     product = graph.filled(1.0, x, 1)
     for i in range(m):
         product = graph.op("Concat", product, graph.mul(product, graph.columns(rows, [i])), axis=1)

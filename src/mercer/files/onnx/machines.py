@@ -1,4 +1,4 @@
-"""Estimators as ONNX nodes, one rule per estimator."""
+"""Estimators, drop-ins and pipelines as ONNX nodes; votes and probabilities of class pairs."""
 
 from __future__ import annotations
 

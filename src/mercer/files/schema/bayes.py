@@ -1,4 +1,4 @@
-"""Bayes' rule from tables, Gaussians and words; nearest means and neighbours; rectangles."""
+"""Schema of Bayes classifiers, nearest means and neighbors, rectangles, and bags of words."""
 
 from mercer.files.schema.records import FITTED, JUDGED, Fields, machine, record
 from mercer.machines.base.targets import DistinctRows

@@ -1,4 +1,4 @@
-"""K-means, spectral clustering, labels on graphs and kernels that graphs deform."""
+"""Schema of k-means, spectral clustering, and semi-supervised estimators on graphs."""
 
 from dataclasses import fields
 

@@ -1,4 +1,4 @@
-"""The drop-ins for scikit-learn."""
+"""Schema of the drop-ins for scikit-learn."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Principal and independent components, correlations, discriminants, whitening, autoencoders."""
+"""Schema of PCA, ICA, MDS, CCA, Fisher's discriminant, whitening, and autoencoders."""
 
 from typing import Any
 

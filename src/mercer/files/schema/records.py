@@ -1,4 +1,4 @@
-"""Schema of model files: types of fields, records, estimators, and safe regular expressions."""
+"""Schema language: types of fields and their check, records, and safe regular expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ridge regression, logistic regression and streams of them, Gaussian processes."""
+"""Schema of ridge regression, logistic regression, and Gaussian processes."""
 
 from mercer.files.schema.records import FITTED, machine, record
 from mercer.machines.gaussian_process.classifier import GaussianProcessClassifier

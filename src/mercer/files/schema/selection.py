@@ -1,4 +1,4 @@
-"""Machines that choose their parameters or their kernel; scikit-learn's pipelines."""
+"""Schema of tuning, kernel combination, elimination, pipelines, scalers, reinforcement."""
 
 from __future__ import annotations
 

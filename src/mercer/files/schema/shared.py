@@ -1,4 +1,4 @@
-"""What machines share: solutions, certificates, Grams' expansions, feature maps."""
+"""Schema of what estimators share: solutions, certificates, expansions, and feature maps."""
 
 from __future__ import annotations
 

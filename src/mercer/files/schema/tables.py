@@ -1,4 +1,4 @@
-"""Models of tables: preparation, schema, evaluation, choice, and what was found in the data."""
+"""Schema of table models: preparation, evaluation, choice, findings, and text filters."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ import warnings
 from typing import IO, Any
 
 from mercer.studio.frames import text_of
+from mercer.studio.jobs import job_of
 from mercer.studio.jobs.bench import Bench
-from mercer.studio.jobs.table import job_of
 from mercer.studio.limits import RefusalError, StudioLimits
 
 _WORDS = 2000  # characters of a refusal

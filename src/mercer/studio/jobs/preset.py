@@ -9,7 +9,7 @@ from mercer.studio.jobs.fitting import Tell
 from mercer.studio.limits import RefusalError
 from mercer.studio.presets import PRESETS
 from mercer.studio.scenes import is_number
-from mercer.studio.tours.table import TOURS
+from mercer.studio.tours import TOURS
 
 # --- preset --------------------------------------------------------------------------------------
 #

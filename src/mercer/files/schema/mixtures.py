@@ -1,4 +1,4 @@
-"""Mixtures, and the distribution of largest entropy."""
+"""Schema of mixtures, and of the distribution of maximum entropy."""
 
 from mercer.files.schema.records import JUDGED, machine, record
 from mercer.machines.entropy.maximum_entropy import MaximumEntropy

@@ -1,4 +1,4 @@
-"""Support vector machines."""
+"""Schema of support vector machines, their class schemes and probabilities, and reduced sets."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Perceptrons, fitted to rows or to a stream."""
+"""Schema of perceptrons, fitted to rows or to a stream."""
 
 from mercer.backends.contract import LinearFunctions
 from mercer.files.schema.records import machine, record
