@@ -10,7 +10,7 @@ from mercer.backends.torch.landmarks import StoredRows
 from mercer.backends.torch.neighbours import neighbours as search
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import AbsDist, Dot, Exp, Expression, SqDist
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 
 
 def product(

@@ -1,4 +1,4 @@
-"""Names of constructor arguments: other libraries' names are taken, or answered with ours.
+"""Names of constructor arguments: those of other libraries, old ones with a warning, unknown ones.
 
 Python's own answer to `SVC(gamma=1)` names the argument and nothing else. Here the answer says what
 stands for it: people arrive with the names of other libraries, and with misspellings.

@@ -1,4 +1,4 @@
-"""Names for the arrays that travel between the rooms, and a value type for constant arrays."""
+"""Type aliases of arrays and rows, and `FrozenArray`, a constant array with equality and a hash."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time limit of a fit: one deadline, which every phase of the fit sees.
+"""Time limits: one deadline for all phases of a fit, and checks of the clock.
 
 A fit opens it (`within`). Solvers ask `is_over` through their `Watch` and stop with what they have.
 Work that has nothing to show yet, such as a kernel matrix on its way, calls `check`, as compiled

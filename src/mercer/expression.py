@@ -1,4 +1,4 @@
-"""The small language between kernels and backends: similarity as data.
+"""Expressions: formulas of kernels as trees of frozen values, which backends evaluate.
 
 A kernel writes an expression, a backend evaluates it; neither knows the other's classes. An
 expression is a tree of frozen values:

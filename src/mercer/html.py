@@ -1,4 +1,4 @@
-"""What notebooks show: a heading, a table of values, a picture. No script, no outside address."""
+"""HTML that notebooks show: a heading, a table of values, and a picture, without scripts."""
 
 from __future__ import annotations
 

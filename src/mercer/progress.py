@@ -1,4 +1,4 @@
-"""Show how far long work is: `mercer.set_config(progress=True)`, or `mercer.config` around it.
+"""Progress of long work, shown by `mercer.set_config(progress=True)`: a bar, or lines now and then.
 
 A bar on a terminal where `rich` is installed; otherwise a line now and then, on standard error.
 Work within other work (the fits of a tuning) is silent: the outermost one speaks.

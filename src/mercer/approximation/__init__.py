@@ -1,4 +1,4 @@
-"""Kernels by few features: K is near F F', and every machine works with F.
+"""Approximate kernels K ~ F F' by few features F, which every estimator can use.
 
 An approximation is a value (`Nystrom(1000)`, `RandomFeatures(2000)`); `of` binds it to a kernel and
 rows, and gives a kernel with a finite feature map, which every machine takes. How far that is from

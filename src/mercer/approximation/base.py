@@ -1,4 +1,4 @@
-"""What an approximation is: a way to find features, and a kernel that is made of them."""
+"""Interfaces of approximations and their features, approximate kernels, and their stated errors."""
 
 from __future__ import annotations
 

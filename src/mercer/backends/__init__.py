@@ -1,4 +1,4 @@
-"""Where arithmetic runs. One function chooses; nothing above it knows what was chosen.
+"""Backends, which do the arithmetic (NumPy, C++, torch), and the choice between them.
 
 `reference` (NumPy) is the specification and always there; `native` (C++) is there when the package
 was built with a compiler; `torch` runs on a graphics card where torch is installed, and is taken

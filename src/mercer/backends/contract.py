@@ -21,7 +21,7 @@ from mercer.backends.box_programs import (
 )
 from mercer.backends.lapack import solved_with_determinant
 from mercer.expression import Expression
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import to_host
 
 # --- contract ------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""Compile an expression to a flat register program that backends run."""
+"""Compiler from expressions to flat register programs, which backends run."""
 
 from __future__ import annotations
 
@@ -28,114 +28,6 @@ from mercer.expression import (
     SymmetricSum,
     Tanh,
 )
-
-# --- program -------------------------------------------------------------------------------------
-#
-# Flat programs: leaves, row terms, and operations on registers.
-
-
-class Code(IntEnum):
-    """Operations, numbered as in native/src/tiles/tiles.hpp."""
-
-    FILL = 0
-    AFFINE = 1
-    SUM = 2
-    PRODUCT = 3
-    RATIO = 4
-    EXP = 5
-    SQRT = 6
-    TANH = 7
-    POWER = 8
-    WHOLE_POWER = 9
-    POLYNOMIAL = 10
-    ROW_PRODUCT = 11
-    ROW_SUM = 12
-    EXTERNAL = 13
-
-
-_READS_ONE = {
-    Code.AFFINE,
-    Code.EXP,
-    Code.SQRT,
-    Code.TANH,
-    Code.POWER,
-    Code.WHOLE_POWER,
-    Code.POLYNOMIAL,
-}
-READS_TWO = {Code.SUM, Code.PRODUCT, Code.RATIO}
-
-
-class Op(NamedTuple):
-    """One operation; the meaning of the constants depends on the code (see tiles.hpp)."""
-
-    code: int
-    out: int
-    a: int = 0
-    b: int = 0
-    item: int = 0  # of the row term, external or coefficients; or a whole exponent
-    items: int = 0
-    c0: float = 1.0
-    c1: float = 0.0
-    c2: float = 0.0
-
-    def reads(self) -> tuple[int, ...]:
-        """Return the registers whose values this operation uses."""
-        if self.code in READS_TWO:
-            return (self.a, self.b)
-        return (self.a,) if self.code in _READS_ONE else ()
-
-
-@dataclass(frozen=True)
-class FlatProgram:
-    """A flat program: registers 0.. receive the leaves, the result is left in register 0."""
-
-    leaves: tuple[Statistic, ...]
-    row_terms: tuple[RowTerm, ...]
-    externals: tuple[Expression, ...]
-    ops: tuple[Op, ...]
-    coefficients: tuple[float, ...]
-    registers: int
-
-
-# --- registers -----------------------------------------------------------------------------------
-#
-# Registers for the values of a program, each free again after its last use.
-
-
-def assign_registers(emitted: Sequence[Op], leaves: int, result: int) -> tuple[tuple[Op, ...], int]:
-    """Map leaves and operations to registers, each free again after its last use.
-
-    Operations go entry by entry, so the result of one may overwrite what it reads.
-    """
-    ops = list(emitted)
-    if result < -1 or (result >= 0 and result != len(ops) - 1):
-        ops.append(Op(Code.AFFINE, len(ops), a=result))
-        result = len(ops) - 1
-    last_use = {number: i for i, op in enumerate(ops) for number in op.reads()}
-    place = {-1 - i: i for i in range(leaves)}
-    free: list[int] = []
-    registers = max(1, leaves)
-    if not leaves:
-        free.append(0)
-    placed: list[Op] = []
-    for i, op in enumerate(ops):
-        a, b = place.get(op.a, 0), place.get(op.b, 0)
-        if not op.reads():
-            a = b = 0
-        for number in set(op.reads()):
-            if last_use[number] == i:
-                free.append(place[number])
-        if i == result:
-            out = 0
-        elif free:
-            out = min(free)
-            free.remove(out)
-        else:
-            out, registers = registers, registers + 1
-        place[i] = out
-        placed.append(op._replace(a=a, b=b if op.code in READS_TWO else 0, out=out))
-    return tuple(placed), registers
-
 
 # --- lower ---------------------------------------------------------------------------------------
 #
@@ -398,3 +290,111 @@ def matern_polynomial(order: int) -> list[float]:
         f(order) * f(2 * order - k) * 2**k / (f(2 * order) * f(order - k) * f(k))
         for k in range(order + 1)
     ]
+
+
+# --- program -------------------------------------------------------------------------------------
+#
+# Flat programs: leaves, row terms, and operations on registers.
+
+
+class Code(IntEnum):
+    """Operations, numbered as in native/src/tiles/tiles.hpp."""
+
+    FILL = 0
+    AFFINE = 1
+    SUM = 2
+    PRODUCT = 3
+    RATIO = 4
+    EXP = 5
+    SQRT = 6
+    TANH = 7
+    POWER = 8
+    WHOLE_POWER = 9
+    POLYNOMIAL = 10
+    ROW_PRODUCT = 11
+    ROW_SUM = 12
+    EXTERNAL = 13
+
+
+_READS_ONE = {
+    Code.AFFINE,
+    Code.EXP,
+    Code.SQRT,
+    Code.TANH,
+    Code.POWER,
+    Code.WHOLE_POWER,
+    Code.POLYNOMIAL,
+}
+READS_TWO = {Code.SUM, Code.PRODUCT, Code.RATIO}
+
+
+class Op(NamedTuple):
+    """One operation; the meaning of the constants depends on the code (see tiles.hpp)."""
+
+    code: int
+    out: int
+    a: int = 0
+    b: int = 0
+    item: int = 0  # of the row term, external or coefficients; or a whole exponent
+    items: int = 0
+    c0: float = 1.0
+    c1: float = 0.0
+    c2: float = 0.0
+
+    def reads(self) -> tuple[int, ...]:
+        """Return the registers whose values this operation uses."""
+        if self.code in READS_TWO:
+            return (self.a, self.b)
+        return (self.a,) if self.code in _READS_ONE else ()
+
+
+@dataclass(frozen=True)
+class FlatProgram:
+    """A flat program: registers 0.. receive the leaves, the result is left in register 0."""
+
+    leaves: tuple[Statistic, ...]
+    row_terms: tuple[RowTerm, ...]
+    externals: tuple[Expression, ...]
+    ops: tuple[Op, ...]
+    coefficients: tuple[float, ...]
+    registers: int
+
+
+# --- registers -----------------------------------------------------------------------------------
+#
+# Registers for the values of a program, each free again after its last use.
+
+
+def assign_registers(emitted: Sequence[Op], leaves: int, result: int) -> tuple[tuple[Op, ...], int]:
+    """Map leaves and operations to registers, each free again after its last use.
+
+    Operations go entry by entry, so the result of one may overwrite what it reads.
+    """
+    ops = list(emitted)
+    if result < -1 or (result >= 0 and result != len(ops) - 1):
+        ops.append(Op(Code.AFFINE, len(ops), a=result))
+        result = len(ops) - 1
+    last_use = {number: i for i, op in enumerate(ops) for number in op.reads()}
+    place = {-1 - i: i for i in range(leaves)}
+    free: list[int] = []
+    registers = max(1, leaves)
+    if not leaves:
+        free.append(0)
+    placed: list[Op] = []
+    for i, op in enumerate(ops):
+        a, b = place.get(op.a, 0), place.get(op.b, 0)
+        if not op.reads():
+            a = b = 0
+        for number in set(op.reads()):
+            if last_use[number] == i:
+                free.append(place[number])
+        if i == result:
+            out = 0
+        elif free:
+            out = min(free)
+            free.remove(out)
+        else:
+            out, registers = registers, registers + 1
+        place[i] = out
+        placed.append(op._replace(a=a, b=b if op.code in READS_TWO else 0, out=out))
+    return tuple(placed), registers

@@ -20,7 +20,7 @@ from mercer.expression import (
     Steps,
     Stretch,
 )
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import as_points, is_objects, is_sparse, to_host
 
 

@@ -1,4 +1,4 @@
-"""How K is held. Solvers see only this room, and never the points.
+"""Kernel matrices: how K is stored, its products and its factors. Solvers never see the points.
 
 `make_gram` is the only choice of storage. `DenseGram` stores K, `CachedGram` keeps rows,
 `LazyGram` stores nothing, `PrecomputedGram` is the user's matrix, `FactoredGram` is K = F F' (the

@@ -1,8 +1,8 @@
-"""The contracts of this room: `Gram` (K without saying how it is held), `Cross`, `Expansion`.
+"""Interfaces of kernel matrices: `Gram`, `Cross`, `Expansion`, and functions of their space.
 
-Solvers see only these. `Gram` is square and symmetric; `Cross` is the rectangle of new points
-against the training points; `Expansion` is the function f(z) = sum_i c_i k(x_i, z) + b that every
-fitted machine ends in.
+Solvers see only these, whatever the storage. `Gram` is square and symmetric; `Cross` is the
+rectangle of new points against the training points; `Expansion` is the function
+f(z) = sum_i c_i k(x_i, z) + b of every fitted estimator.
 """
 
 from __future__ import annotations

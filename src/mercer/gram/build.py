@@ -1,4 +1,4 @@
-"""Choose how K is stored: as features, dense, cached rows, or evaluated on request."""
+"""Choice of how K is stored (features, dense, cached rows, lazy), and checks of kernel values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,6 @@ from mercer.gram.policy import (
     box_bytes,
     dense_bytes,
     panel_bytes,
-    refuse_overflow,
 )
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.sparse import SparseGram
@@ -47,77 +46,6 @@ from mercer.resources import (
 )
 from mercer.rows.chunks import gathered
 from mercer.rows.points import is_objects, is_sparse, row_count, take
-
-# --- by features ---------------------------------------------------------------------------------
-#
-# Whether K is held as F F': decided by the number of its kernel's features and the need.
-
-
-def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
-    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
-
-
-def factored(expression: Expression, X: Points) -> FactoredGram | None:
-    """Decide for products with vectors: fewer features than points, which fit the budget."""
-    n, features = row_count(X), _map_of(expression, X)
-    if features is None or features.dimension >= n:
-        return None
-    rows = _row_map(expression)
-    # centred, weighted, rotated, and as is
-    fits = within_budget(4 * n * features.dimension * 8)
-    if rows is not None and (n * features.dimension > WRITTEN_OUT or not fits):
-        return StreamedGram(features, rows, X)  # which refuses to write out what does not fit
-    return FactoredGram(features, X) if fits else None
-
-
-def _row_map(expression: Expression) -> RowMap | None:
-    """Return the feature map that an approximation found, where the kernel is nothing else."""
-    steps = expression.steps if isinstance(expression, Dot) else ()
-    found = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else None
-    return found if isinstance(found, RowMap) else None
-
-
-def _stays_sparse(features: FeatureMap, X: Points) -> bool:
-    """Return whether features of sparse rows are sparse: the map itself tells, by those of a row.
-
-    Maps of so many features that a row of them is large are products, which are not.
-    """
-    if row_count(X) == 0 or features.dimension > WRITTEN_OUT:
-        return False
-    return is_sparse(features(take(X, slice(0, 1))))
-
-
-def factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
-    """Decide for products with sparse rows: F (F'V) costs nonzeros of F, K V entries of K."""
-    n, features = row_count(X), feature_map(expression, X.shape[1])
-    if features is None or not _stays_sparse(features, X):
-        return factored(expression, X)
-    nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
-    if NONZERO_COST * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
-        return factored(expression, X)
-    return FactoredGram(features, X)
-
-
-def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram | None:
-    """Decide for solvers that walk over rows of features, and square them when they are few.
-
-    With F'F small, an interior point method beats descents on K, the more the larger C; with many
-    columns only sparse rows are cheap enough to walk, and only where K could not be stored.
-    """
-    n, features = row_count(X), _map_of(expression, X)
-    if features is None:
-        return None
-    few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
-    if fits and not (few and features.dimension <= NARROW and n >= NARROW_ROWS):
-        return None
-    sparse = is_sparse(X) and _stays_sparse(features, X)
-    size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
-    if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
-        return None
-    if _row_map(expression) is not None:  # which may make them on a card
-        X = choose_backend().placed(X, n * features.dimension)
-    return FactoredGram(features, X)
-
 
 # --- build ---------------------------------------------------------------------------------------
 #
@@ -352,4 +280,161 @@ def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
         "in place of the kernel (approximation=Nystrom(1000), of mercer.approximation); a kernel "
         "with a small explicit feature map (Linear, low-degree Polynomial); fewer rows; or a "
         "larger budget with mercer.config(memory=...)."
+    )
+
+
+# --- by features ---------------------------------------------------------------------------------
+#
+# Whether K is held as F F': decided by the number of its kernel's features and the need.
+
+
+def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
+    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
+
+
+def factored(expression: Expression, X: Points) -> FactoredGram | None:
+    """Decide for products with vectors: fewer features than points, which fit the budget."""
+    n, features = row_count(X), _map_of(expression, X)
+    if features is None or features.dimension >= n:
+        return None
+    rows = _row_map(expression)
+    # centred, weighted, rotated, and as is
+    fits = within_budget(4 * n * features.dimension * 8)
+    if rows is not None and (n * features.dimension > WRITTEN_OUT or not fits):
+        return StreamedGram(features, rows, X)  # which refuses to write out what does not fit
+    return FactoredGram(features, X) if fits else None
+
+
+def _row_map(expression: Expression) -> RowMap | None:
+    """Return the feature map that an approximation found, where the kernel is nothing else."""
+    steps = expression.steps if isinstance(expression, Dot) else ()
+    found = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else None
+    return found if isinstance(found, RowMap) else None
+
+
+def _stays_sparse(features: FeatureMap, X: Points) -> bool:
+    """Return whether features of sparse rows are sparse: the map itself tells, by those of a row.
+
+    Maps of so many features that a row of them is large are products, which are not.
+    """
+    if row_count(X) == 0 or features.dimension > WRITTEN_OUT:
+        return False
+    return is_sparse(features(take(X, slice(0, 1))))
+
+
+def factored_sparse(expression: Expression, X: Points) -> FactoredGram | None:
+    """Decide for products with sparse rows: F (F'V) costs nonzeros of F, K V entries of K."""
+    n, features = row_count(X), feature_map(expression, X.shape[1])
+    if features is None or not _stays_sparse(features, X):
+        return factored(expression, X)
+    nonzeros = X.nnz * features.dimension / max(1, X.shape[1])
+    if NONZERO_COST * nonzeros > float(n) * n or not within_budget(48 * nonzeros):
+        return factored(expression, X)
+    return FactoredGram(features, X)
+
+
+def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram | None:
+    """Decide for solvers that walk over rows of features, and square them when they are few.
+
+    With F'F small, an interior point method beats descents on K, the more the larger C; with many
+    columns only sparse rows are cheap enough to walk, and only where K could not be stored.
+    """
+    n, features = row_count(X), _map_of(expression, X)
+    if features is None:
+        return None
+    few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
+    if fits and not (few and features.dimension <= NARROW and n >= NARROW_ROWS):
+        return None
+    sparse = is_sparse(X) and _stays_sparse(features, X)
+    size = 24 * X.nnz if sparse else 10 * n * features.dimension  # and rows that are copied
+    if not within_budget(size) or not (few or sparse or features.dimension <= SQUARED):
+        return None
+    if _row_map(expression) is not None:  # which may make them on a card
+        X = choose_backend().placed(X, n * features.dimension)
+    return FactoredGram(features, X)
+
+
+# --- kernel values -------------------------------------------------------------------------------
+#
+# Kernel values must be finite numbers whose products are, too: this is checked before a solver
+# meets them.
+
+# kernel values beyond have squares that are no normal numbers: solvers multiply two of them
+_RANGE = 1e-150, 1e150
+_FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
+
+
+def refuse_overflow(gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on the training points.
+
+    A valid kernel has |k(x, y)|^2 <= k(x, x) k(y, y), so a finite diagonal vouches for the whole
+    matrix, unless rows are so large that distances overflow; a kernel that is not known to be valid
+    is looked at entry by entry where it is stored.
+    """
+    own = gram.longest() if isinstance(gram, FactoredGram) else gram.diag()
+    bad = np.flatnonzero(~np.isfinite(own))
+    if not len(bad):
+        bad = _too_far(gram)
+    if not len(bad) and not gram.valid and isinstance(gram, DenseGram):
+        bad = np.flatnonzero(~np.isfinite(gram.dense()).all(axis=1))
+    if len(bad):
+        numbers = bad if rows is None else rows[bad]
+        shown = ", ".join(map(str, numbers[:5])) + (", ..." if len(bad) > 5 else "")
+        raise ValueError(
+            f"kernel value not finite: {kernel!r} overflows on {len(bad)} row(s) of X ({shown}). "
+            "Scale the features, or use a smaller degree."
+        )
+
+
+def refuse_overflow_of(source: Source, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if the kernel overflows on points of which no matrix is held."""
+    refuse_overflow(LazyGram(source), kernel, rows)
+
+
+def _too_far(gram: Gram) -> Array:
+    """Return the row of the largest entry of X if its distances to others make no kernel values."""
+    X: Any = gram.source.X if isinstance(gram, DenseGram | CachedGram | LazyGram) else None
+    if X is None or is_objects(X) or X.dtype.kind != "f" or not 0 < X.shape[0] * X.shape[1]:
+        return np.zeros(0, dtype=int)
+    if not is_sparse(X) and not max(float(X.max()), -float(X.min())) > _FAR:
+        return np.zeros(0, dtype=int)
+    sizes = abs(X).max(axis=1)
+    sizes = sizes.toarray().ravel() if is_sparse(sizes) else np.asarray(sizes)
+    row = int(sizes.argmax())
+    if not sizes[row] > _FAR:
+        return np.zeros(0, dtype=int)
+    far = np.asarray(gram.rows(np.array([row])))
+    return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
+
+
+def refuse_extremes(
+    owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
+) -> Gram:
+    """Return the Gram back if products of two kernel values are numbers that have all their digits.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine, for errors.
+    gram : Gram
+        On the training points.
+    kernel : Kernel
+        Whose values they are.
+    rows : (n,) int array, optional
+        Numbers of the rows, if they are not all.
+    small : bool
+        Whether values that are all tiny are refused, too: for machines whose answer does not
+        depend on the scale, and for which zero is no answer.
+    """
+    own = np.abs(gram.diag())
+    if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
+        own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
+    largest = float(own.max(initial=0.0))
+    if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
+        return gram
+    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
+    raise ValueError(
+        f"{owner}: kernel values of {kernel!r} are as {'large' if largest > 1 else 'small'} as "
+        f"{largest:.0e} (row {row} of X): products of two leave the range of float64. "
+        "Scale the features, e.g. with sklearn.preprocessing.StandardScaler, or the kernel."
     )

@@ -1,4 +1,4 @@
-"""K centred in feature space: the training means go along to new points.
+"""Grams centered in feature space, for new points by the mean of the training points.
 
 With weights w summing to one, phi(x) - sum_j w_j phi(x_j) has the kernel
 k(x, y) - m(x) - m(y) + g, where m(x) = sum_j w_j k(x, x_j) and g = sum_j w_j m(x_j). New points are

@@ -1,4 +1,4 @@
-"""Is K positive semidefinite? By construction, by a factor of it, or not shown.
+"""Tests of whether K is positive semidefinite: by construction, by a factor, or not shown.
 
 Duality gaps, lengths and distances in feature space rest on v'Kv >= 0. Kernels of the library and
 features have a theorem for it. A matrix or a function of the user's own is looked at: a Cholesky

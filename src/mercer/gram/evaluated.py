@@ -1,4 +1,4 @@
-"""A kernel bound to its points, and K evaluated from it: stored whole, by rows, or never stored."""
+"""Kernels bound to points, and Grams evaluated from them: stored whole, by rows, or not at all."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Graphs of nearest neighbors, and connected components."""
+"""Nearest neighbors in feature space, graphs of them, and connected components."""
 
 from __future__ import annotations
 

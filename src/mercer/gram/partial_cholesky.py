@@ -1,4 +1,4 @@
-"""Partial factors of K from few of its rows: K ~ F F' by randomly pivoted Cholesky.
+"""Partial Cholesky factors K ~ F F' from few rows of K, by random pivots.
 
 Rows are drawn with probability proportional to what is still unexplained on the diagonal, a batch
 at a time; within a batch, a drawn row is kept with the probability that drawing one by one would

@@ -19,9 +19,9 @@ from mercer.resources import rows_at_once
 #
 # The user's own matrix.
 
-_ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
+ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
 
-_PRECOMPUTED_ROWS_AT_ONCE = 256  # in float64, so that no copy of all of the matrix is made
+_ROWS_AT_ONCE = 256  # in float64, so that no copy of all of the matrix is made
 
 
 class PrecomputedGram(Gram):
@@ -101,8 +101,8 @@ class _Precise(PrecomputedGram):
     def __matmul__(self, V: Array) -> Array:
         V = np.asarray(V, dtype=np.float64)
         product = np.empty((len(self._matrix), *V.shape[1:]))
-        for first in range(0, len(product), _PRECOMPUTED_ROWS_AT_ONCE):
-            rows = slice(first, first + _PRECOMPUTED_ROWS_AT_ONCE)
+        for first in range(0, len(product), _ROWS_AT_ONCE):
+            rows = slice(first, first + _ROWS_AT_ONCE)
             product[rows] = self._matrix[rows].astype(np.float64) @ V
         return product
 
@@ -163,7 +163,7 @@ def symmetrised(K: Array) -> Array:
         row, column = np.argwhere(~np.isfinite(K))[0]
         raise ValueError(f"precomputed kernel: entry ({row}, {column}) is {K[row, column]}")
     gap = np.abs(K - K.T)
-    if len(K) and gap.max() > _ASYMMETRY[K.itemsize] * np.abs(K).max():
+    if len(K) and gap.max() > ASYMMETRY[K.itemsize] * np.abs(K).max():
         row, column = np.unravel_index(int(gap.argmax()), gap.shape)
         raise ValueError(
             f"precomputed kernel: the matrix is not symmetric: entries ({row}, {column}) and "
@@ -177,7 +177,7 @@ def symmetrised(K: Array) -> Array:
 #
 # A weighted sum of Grams, multiplied out.
 
-_WEIGHTED_SUM_ROWS_AT_ONCE = 512  # so that no second matrix is made on the way
+_SUMMED_AT_ONCE = 512  # so that no second matrix is made on the way
 
 
 class WeightedSumGram(PrecomputedGram):
@@ -198,7 +198,7 @@ class WeightedSumGram(PrecomputedGram):
         self._given, self._rows = n, np.arange(n)
         self._matrix = np.zeros((n, n), dtype=dtype)
         used = [(float(w), gram) for w, gram in zip(weights, grams, strict=True) if w > 0]
-        step = rows_at_once(n, _WEIGHTED_SUM_ROWS_AT_ONCE, arrays=3)
+        step = rows_at_once(n, _SUMMED_AT_ONCE, arrays=3)
         for first in range(0, n, step):
             rows = slice(first, min(first + step, n))
             for weight, gram in used:

@@ -1,4 +1,4 @@
-"""A sparse symmetric matrix: the user's own graph, or one of nearest neighbours."""
+"""Grams that are sparse symmetric matrices, such as the weights of a graph."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from scipy import sparse
 
 from mercer.array_types import Array, Index, Points
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
+from mercer.gram.precomputed import ASYMMETRY
 from mercer.gram.transformed import scaled, with_diagonal
 from mercer.resources import require_memory
 from mercer.rows.points import to_dense
-
-_ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
 
 
 class SparseGram(Gram):
@@ -140,7 +139,7 @@ def symmetric_csr(K: Any) -> Any:
             "precomputed affinity: fit needs the square matrix of training points against "
             f"themselves; got shape {K.shape}"
         )
-    tolerance = _ASYMMETRY[4 if K.dtype == np.float32 else 8]
+    tolerance = ASYMMETRY[4 if K.dtype == np.float32 else 8]
     matrix = sparse.csr_array(K, dtype=np.float64, copy=True)
     matrix.sum_duplicates()
     bad = np.flatnonzero(~np.isfinite(matrix.data))

@@ -1,14 +1,13 @@
-"""Rows in blocks: the interface, checks, kept results, and blocks of arrays and functions."""
+"""Rows in blocks: the interface, local blocks, checks, and results kept for each block."""
 
 from __future__ import annotations
 
 import errno
 import mmap
-import os
 import pickle
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from math import isnan
 from typing import IO, Any, TypeVar
@@ -18,9 +17,8 @@ import numpy as np
 
 from mercer import deadline
 from mercer.array_types import Array, Points
-from mercer.data.table import Table
 from mercer.resources import rows_at_once, within_budget
-from mercer.rows.points import as_points, is_objects, is_sparse, row_count, take, working_dtype
+from mercer.rows.points import as_points, is_objects, is_sparse, row_count, take
 
 # --- base ----------------------------------------------------------------------------------------
 #
@@ -259,6 +257,171 @@ def joined(blocks: list[Block]) -> Block:
     return Block(X, y, weights, blocks[0].first)
 
 
+# --- local ---------------------------------------------------------------------------------------
+#
+# Rows in blocks on this machine: one block after the other, each checked as it comes.
+
+_QUICK = 65536  # rows of a block: passes over more at a time are no quicker
+_COPIES = 3  # of a block: as it is read, as floats, and what is computed from it
+
+
+def rows_of_block(columns: int) -> int:
+    """Return how many rows a block has, by the memory budget."""
+    return rows_at_once(columns, _QUICK, arrays=_COPIES)
+
+
+def checked_rows(rows: int | None, columns: int) -> int:
+    """Return the rows of a block: as given, or by the memory budget."""
+    if rows is None:
+        return rows_of_block(columns)
+    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
+        raise ValueError(f"rows={rows!r} must be a whole number of at least 1, or None")
+    return int(rows)
+
+
+class LocalBlocks(RowBlocks):
+    """Blocks that come one after the other; only one of them is in memory at a time."""
+
+    _shape: BlockShape | None = None
+    _lengths: list[int] | None = None  # of the blocks, once a pass was whole
+    _shelf: Shelf | None = None
+
+    @abstractmethod
+    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Begin a pass: rows, targets and weights of each block, as they come."""
+
+    def __iter__(self) -> Iterator[Block]:
+        """Go through the blocks, each of them checked, within the deadline of the fit around."""
+        first, lengths, number = 0, [], 0
+        for X, y, weights in self.parts():
+            deadline.check()
+            block = made_block(X, y, weights, first, number)
+            if not len(block):
+                continue
+            self._shape = BlockShape.of(block) if self._shape is None else self._shape
+            refuse_other_shape(block, self._shape, number)
+            self._refuse_change(number, len(block))
+            yield block
+            first, number = first + len(block), number + 1
+            lengths.append(len(block))
+        if not lengths:
+            raise ValueError("the blocks have no rows")
+        self._refuse_change(number, 0)
+        self._lengths, self.n_rows = lengths, first
+
+    def _refuse_change(self, number: int, rows: int) -> None:
+        """Raise if a pass does not give the blocks that passes before gave."""
+        if self._lengths is None:
+            return
+        before = self._lengths[number] if number < len(self._lengths) else 0
+        if before != rows:
+            raise ValueError(
+                f"block {number} had {before} rows in an earlier pass and has {rows} now: rows "
+                "must not change while a machine is fitted, and a function that gives blocks must "
+                "begin anew at each call"
+            )
+
+    def total(self, function: Callable[..., T], *shared: Any) -> T:
+        """Add up over the blocks."""
+        total: Any = None
+        for number, block in enumerate(self):
+            result = function(block, *shared)
+            total = added(total, result) if number else owned(result)
+        return total  # type: ignore[no-any-return]
+
+    def gather(self, function: Callable[..., T], *shared: Any) -> list[T]:
+        """List the results."""
+        return [function(block, *shared) for block in self]
+
+    def start(self, function: Callable[..., Any], *shared: Any) -> KeptHere:
+        """Keep the results in memory, or in a file where the budget is less."""
+        kept = self.shelf.empty()
+        for block in self:
+            kept.append(function(block, *shared))
+        return kept
+
+    def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptHere, Any]:
+        """Make new results of the old ones."""
+        assert isinstance(kept, KeptHere)
+        new, total = self.shelf.empty(), None
+        for number, block in enumerate(self):
+            value, result = function(block, kept[number], *shared)
+            new.append(value)
+            total = added(total, result) if number else owned(result)
+        return new, total
+
+    def mapped(self, function: Callable[..., Any], *shared: Any) -> MappedBlocks:
+        """Keep rows made of rows."""
+        return MappedBlocks(self.start(mapped_rows, function, shared))
+
+    @property
+    def shelf(self) -> Shelf:
+        """The room for what is kept of these blocks."""
+        if self._shelf is None:
+            self._shelf = Shelf()
+        return self._shelf
+
+    def with_targets(self, y: Any = None, weights: Any = None) -> RowBlocks:
+        """Return the same rows with targets and weights from arrays, one entry for each row."""
+        return self if y is None and weights is None else BlocksWithTargets(self, y, weights)
+
+
+class MappedBlocks(LocalBlocks):
+    """Rows made of other rows, as they were kept; see `RowBlocks.mapped`."""
+
+    def __init__(self, kept: KeptHere) -> None:
+        self.kept = kept
+        self._shelf = kept.shelf
+        self.n_rows = None
+        some: Block = kept[0]
+        self.n_columns, self.dtype = int(some.X.shape[1]), np.dtype(some.X.dtype)
+
+    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Take what was kept."""
+        for number in range(len(self.kept)):
+            block: Block = self.kept[number]
+            yield block.X, block.y, block.weights
+
+
+class BlocksWithTargets(LocalBlocks):
+    """Blocks whose targets, weights or both are arrays beside them."""
+
+    def __init__(self, blocks: LocalBlocks, y: Any = None, weights: Any = None) -> None:
+        self.blocks = blocks
+        self.y = None if y is None else np.asarray(y)
+        self.weights = None if weights is None else np.asarray(weights)
+        n = blocks.count()
+        for name, array in (("y", self.y), ("sample_weight", self.weights)):
+            if array is not None and (array.ndim == 0 or len(array) != n):
+                raise ValueError(f"{name} has shape {array.shape}, but the blocks have {n} rows")
+        self.n_rows, self.n_columns = n, blocks.n_columns
+        self.dtype, self.names = blocks.dtype, blocks.names
+
+    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
+        """Cut the arrays as the rows are cut."""
+        for block in self.blocks:
+            rows = slice(block.first, block.first + len(block))
+            y = block.y if self.y is None else self.y[rows]
+            yield block.X, y, block.weights if self.weights is None else self.weights[rows]
+
+
+def mapped_file(X: Any) -> Any:
+    """Return the mapped array whose file X lies in; None for an array in memory."""
+    while isinstance(X, np.ndarray):
+        below: Any = X.base
+        if isinstance(X, np.memmap) and isinstance(below, mmap.mmap):
+            return X
+        X = below
+    return None
+
+
+def is_past_memory(X: Any) -> bool:
+    """Return whether X is mapped from a file and takes more than half of the memory budget."""
+    if not isinstance(X, np.ndarray) or X.base is None or X.ndim != 2:
+        return False
+    return mapped_file(X) is not None and not within_budget(2 * X.nbytes)
+
+
 # --- checks --------------------------------------------------------------------------------------
 #
 # What a block must be: columns and type of the others, numbers, one target for each row.
@@ -493,348 +656,3 @@ def serialised_bytes(value: Any) -> int:
     buffers: list[Any] = []
     head = pickle.dumps(value, protocol=5, buffer_callback=buffers.append)
     return len(head) + int(sum(buffer.raw().nbytes for buffer in buffers))
-
-
-# --- local ---------------------------------------------------------------------------------------
-#
-# Rows in blocks on this machine: one block after the other, each checked as it comes.
-
-_QUICK = 65536  # rows of a block: passes over more at a time are no quicker
-_COPIES = 3  # of a block: as it is read, as floats, and what is computed from it
-
-
-def rows_of_block(columns: int) -> int:
-    """Return how many rows a block has, by the memory budget."""
-    return rows_at_once(columns, _QUICK, arrays=_COPIES)
-
-
-class LocalBlocks(RowBlocks):
-    """Blocks that come one after the other; only one of them is in memory at a time."""
-
-    _shape: BlockShape | None = None
-    _lengths: list[int] | None = None  # of the blocks, once a pass was whole
-    _shelf: Shelf | None = None
-
-    @abstractmethod
-    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Begin a pass: rows, targets and weights of each block, as they come."""
-
-    def __iter__(self) -> Iterator[Block]:
-        """Go through the blocks, each of them checked, within the deadline of the fit around."""
-        first, lengths, number = 0, [], 0
-        for X, y, weights in self.parts():
-            deadline.check()
-            block = made_block(X, y, weights, first, number)
-            if not len(block):
-                continue
-            self._shape = BlockShape.of(block) if self._shape is None else self._shape
-            refuse_other_shape(block, self._shape, number)
-            self._refuse_change(number, len(block))
-            yield block
-            first, number = first + len(block), number + 1
-            lengths.append(len(block))
-        if not lengths:
-            raise ValueError("the blocks have no rows")
-        self._refuse_change(number, 0)
-        self._lengths, self.n_rows = lengths, first
-
-    def _refuse_change(self, number: int, rows: int) -> None:
-        """Raise if a pass does not give the blocks that passes before gave."""
-        if self._lengths is None:
-            return
-        before = self._lengths[number] if number < len(self._lengths) else 0
-        if before != rows:
-            raise ValueError(
-                f"block {number} had {before} rows in an earlier pass and has {rows} now: rows "
-                "must not change while a machine is fitted, and a function that gives blocks must "
-                "begin anew at each call"
-            )
-
-    def total(self, function: Callable[..., T], *shared: Any) -> T:
-        """Add up over the blocks."""
-        total: Any = None
-        for number, block in enumerate(self):
-            result = function(block, *shared)
-            total = added(total, result) if number else owned(result)
-        return total  # type: ignore[no-any-return]
-
-    def gather(self, function: Callable[..., T], *shared: Any) -> list[T]:
-        """List the results."""
-        return [function(block, *shared) for block in self]
-
-    def start(self, function: Callable[..., Any], *shared: Any) -> KeptHere:
-        """Keep the results in memory, or in a file where the budget is less."""
-        kept = self.shelf.empty()
-        for block in self:
-            kept.append(function(block, *shared))
-        return kept
-
-    def step(self, kept: Kept, function: Callable[..., Any], *shared: Any) -> tuple[KeptHere, Any]:
-        """Make new results of the old ones."""
-        assert isinstance(kept, KeptHere)
-        new, total = self.shelf.empty(), None
-        for number, block in enumerate(self):
-            value, result = function(block, kept[number], *shared)
-            new.append(value)
-            total = added(total, result) if number else owned(result)
-        return new, total
-
-    def mapped(self, function: Callable[..., Any], *shared: Any) -> MappedBlocks:
-        """Keep rows made of rows."""
-        return MappedBlocks(self.start(mapped_rows, function, shared))
-
-    @property
-    def shelf(self) -> Shelf:
-        """The room for what is kept of these blocks."""
-        if self._shelf is None:
-            self._shelf = Shelf()
-        return self._shelf
-
-    def with_targets(self, y: Any = None, weights: Any = None) -> RowBlocks:
-        """Return the same rows with targets and weights from arrays, one entry for each row."""
-        return self if y is None and weights is None else BlocksWithTargets(self, y, weights)
-
-
-class MappedBlocks(LocalBlocks):
-    """Rows made of other rows, as they were kept; see `RowBlocks.mapped`."""
-
-    def __init__(self, kept: KeptHere) -> None:
-        self.kept = kept
-        self._shelf = kept.shelf
-        self.n_rows = None
-        some: Block = kept[0]
-        self.n_columns, self.dtype = int(some.X.shape[1]), np.dtype(some.X.dtype)
-
-    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Take what was kept."""
-        for number in range(len(self.kept)):
-            block: Block = self.kept[number]
-            yield block.X, block.y, block.weights
-
-
-class BlocksWithTargets(LocalBlocks):
-    """Blocks whose targets, weights or both are arrays beside them."""
-
-    def __init__(self, blocks: LocalBlocks, y: Any = None, weights: Any = None) -> None:
-        self.blocks = blocks
-        self.y = None if y is None else np.asarray(y)
-        self.weights = None if weights is None else np.asarray(weights)
-        n = blocks.count()
-        for name, array in (("y", self.y), ("sample_weight", self.weights)):
-            if array is not None and (array.ndim == 0 or len(array) != n):
-                raise ValueError(f"{name} has shape {array.shape}, but the blocks have {n} rows")
-        self.n_rows, self.n_columns = n, blocks.n_columns
-        self.dtype, self.names = blocks.dtype, blocks.names
-
-    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Cut the arrays as the rows are cut."""
-        for block in self.blocks:
-            rows = slice(block.first, block.first + len(block))
-            y = block.y if self.y is None else self.y[rows]
-            yield block.X, y, block.weights if self.weights is None else self.weights[rows]
-
-
-# --- arrays --------------------------------------------------------------------------------------
-#
-# Rows of arrays, in memory or mapped from a file, looked at block by block.
-
-
-class ArrayBlocks(LocalBlocks):
-    """Blocks of an array of rows; a mapped array is read from its file block by block.
-
-    Parameters
-    ----------
-    X : array (n, d), memory-mapped array or sparse matrix
-        Rows.
-    y : array, optional
-        Targets, one for each row; may be mapped, too.
-    weights : (n,) array, optional
-        How often each row counts.
-    rows : int, optional
-        Rows of a block; by default as many as an eighth of the memory budget holds, 65536 at most.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer.blocks import ArrayBlocks
-    >>> blocks = ArrayBlocks(np.arange(10.0).reshape(5, 2), rows=2)
-    >>> [len(block) for block in blocks]
-    [2, 2, 1]
-    """
-
-    def __init__(
-        self, X: Any, y: Any = None, weights: Any = None, *, rows: int | None = None
-    ) -> None:
-        self.X = as_points(X) if is_sparse(X) or not isinstance(X, np.ndarray) else X
-        if self.X.ndim != 2 or self.X.shape[0] == 0:
-            raise ValueError(f"blocks are cut from rows (n, d), not from shape {self.X.shape}")
-        if self.X.dtype.kind not in "fiub":
-            raise TypeError(f"rows of blocks are numbers, not {self.X.dtype}")
-        self.n_rows, self.n_columns = (int(size) for size in self.X.shape)
-        self.dtype = np.dtype(working_dtype(self.X.dtype))
-        self.rows = checked_rows(rows, self.n_columns)
-        self.y, self.weights = _array(y, "y", self.n_rows), _array(weights, "weights", self.n_rows)
-
-    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Cut slices."""
-        for first in range(0, self.X.shape[0], self.rows):
-            refuse_shortened(self.X)
-            rows = slice(first, first + self.rows)
-            y = None if self.y is None else self.y[rows]
-            # a plain array: views of a mapped one would keep its pages, and slow arithmetic down
-            X = self.X[rows]
-            yield (
-                X if is_sparse(X) else np.asarray(X),
-                y,
-                None if self.weights is None else self.weights[rows],
-            )
-            forget_pages(self.X)
-
-    def with_targets(self, y: Any = None, weights: Any = None) -> ArrayBlocks:
-        """Return the same rows with targets and weights."""
-        y = self.y if y is None else y
-        weights = self.weights if weights is None else weights
-        return ArrayBlocks(self.X, y, weights, rows=self.rows)
-
-
-def checked_rows(rows: int | None, columns: int) -> int:
-    """Return the rows of a block: as given, or by the memory budget."""
-    if rows is None:
-        return rows_of_block(columns)
-    if isinstance(rows, bool) or not isinstance(rows, int | np.integer) or rows < 1:
-        raise ValueError(f"rows={rows!r} must be a whole number of at least 1, or None")
-    return int(rows)
-
-
-def _array(values: Any, name: str, n: int) -> Any:
-    if values is None:
-        return None
-    array = values if isinstance(values, np.ndarray) else np.asarray(values)
-    if array.ndim == 0 or len(array) != n:
-        raise ValueError(f"{name} has shape {array.shape}, but X has {n} rows")
-    return array
-
-
-def mapped_file(X: Any) -> Any:
-    """Return the mapped array whose file X lies in; None for an array in memory."""
-    while isinstance(X, np.ndarray):
-        below: Any = X.base
-        if isinstance(X, np.memmap) and isinstance(below, mmap.mmap):
-            return X
-        X = below
-    return None
-
-
-def is_past_memory(X: Any) -> bool:
-    """Return whether X is mapped from a file and takes more than half of the memory budget."""
-    if not isinstance(X, np.ndarray) or X.base is None or X.ndim != 2:
-        return False
-    return mapped_file(X) is not None and not within_budget(2 * X.nbytes)
-
-
-def refuse_shortened(X: Any) -> None:
-    """Raise if the file of a mapped array became shorter than the array: reading would crash."""
-    base = mapped_file(X)
-    if base is None or getattr(base, "filename", None) is None:
-        return
-    size, needed = os.path.getsize(base.filename), base.offset + base.nbytes
-    if size < needed:
-        raise ValueError(
-            f"{base.filename} was cut short: the mapped array needs {needed} bytes, and the file "
-            f"has {size}"
-        )
-
-
-def forget_pages(X: Any) -> None:
-    """Let the system drop pages of a mapped file that were read: they would count as memory."""
-    base = mapped_file(X)
-    if base is not None and base.mode in ("r", "r+") and hasattr(mmap, "MADV_DONTNEED"):
-        base._mmap.madvise(mmap.MADV_DONTNEED)
-
-
-# --- functions -----------------------------------------------------------------------------------
-#
-# Blocks that a function gives, anew for each pass.
-
-
-def blocks_of(function: Callable[[], Iterable[Any]]) -> FunctionBlocks:
-    """Return blocks that a function gives: called once for each pass over the rows.
-
-    Parameters
-    ----------
-    function : callable
-        Returns an iterator of blocks: arrays X, pairs (X, y), triples (X, y, weights) or `Block`.
-        Every call must give the same blocks from the beginning.
-
-    Returns
-    -------
-    FunctionBlocks
-        To fit machines to.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from mercer import KernelRidge
-    >>> from mercer.blocks import blocks_of
-    >>> def made():
-    ...     for seed in range(5):
-    ...         X = np.random.default_rng(seed).standard_normal((100, 3))
-    ...         yield X, X @ [1.0, -2.0, 0.5]
-    >>> KernelRidge(1e-6).fit(blocks_of(made)).coef_.round(3).tolist()
-    [1.0, -2.0, 0.5]
-    """
-    given: Any = function
-    if not callable(given):
-        if hasattr(function, "__next__"):
-            raise TypeError(
-                "blocks_of: a generator is over after one pass, and a fit needs several; give the "
-                "function that makes it: blocks_of(lambda: generate())"
-            )
-        raise TypeError(
-            f"blocks_of takes a function that gives an iterator of blocks, not {type(function)!r}"
-        )
-    return FunctionBlocks(function)
-
-
-class FunctionBlocks(LocalBlocks):
-    """Blocks of a function that is called for each pass; see `blocks_of`."""
-
-    def __init__(self, function: Callable[[], Iterable[Any]]) -> None:
-        self.function = function
-        self.n_rows = None
-        self._before: Any = None
-        for X, y, weights in self.parts():
-            block = made_block(X, y, weights, 0, 0)
-            self.n_columns, self.dtype = int(block.X.shape[1]), np.dtype(block.X.dtype)
-            if isinstance(X, Table):
-                self.names = tuple(X.columns)
-            break
-        else:
-            raise ValueError("blocks_of: the function gave no blocks")
-
-    def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Call the function, and go through what it returns."""
-        given = self.function()
-        if not hasattr(given, "__iter__"):
-            raise TypeError(f"blocks_of: the function must give an iterator, not {given!r:.60}")
-        if hasattr(given, "__next__") and given is self._before:
-            raise TypeError(
-                "blocks_of: the function gave the same iterator twice, which is over after one "
-                "pass; make a new one at each call"
-            )
-        self._before = given
-        for number, part in enumerate(given):
-            yield _three(part, number)
-
-
-def _three(part: Any, number: int) -> tuple[Any, Any, Any]:
-    """Return rows, targets and weights of what a function gave as a block."""
-    if isinstance(part, Block):
-        return part.X, part.y, part.weights
-    if isinstance(part, tuple):
-        if not 1 <= len(part) <= 3:
-            raise TypeError(f"block {number} is a tuple of {len(part)}; give X, (X, y) or three")
-        X, y, weights = (*part, None, None)[:3]
-    else:
-        X, y, weights = part, None, None
-    return (X.matrix() if isinstance(X, Table) else X), y, weights

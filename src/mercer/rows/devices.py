@@ -1,4 +1,4 @@
-"""Machines that work on a device of their own, and what stays there between their calls."""
+"""Devices that single estimators work on (`to_device`), and what is kept there between calls."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from weakref import WeakKeyDictionary, ref
 
 from mercer.array_types import Array
 from mercer.resources import config, get_config
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.resources import config, get_config
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.devices import at_its_place, place_of
 
 F = TypeVar("F", bound=Callable[..., Any])

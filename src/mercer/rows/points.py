@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Index, Points
-from mercer.rows.device_arrays import CardArray, CardRows
+from mercer.rows.device_arrays import CardArray
+from mercer.rows.device_rows import CardRows
 
 # --- points --------------------------------------------------------------------------------------
 #

@@ -1,4 +1,4 @@
-"""Large arrays between the memory of the processor and a card, by way of pinned memory.
+"""Copies of large arrays between host memory and a GPU, through pinned memory.
 
 Plain memory is copied by one core before it travels: 4 to 9 GB/s to a card, 2 to 3 GB/s into
 memory that was not used yet. Here all cores copy one stage while others travel. Sending 376 MB to

@@ -1,7 +1,7 @@
-"""How a question is answered: one algorithm per file, each returning a `Solution`.
+"""Solvers: one algorithm per file, each returning a `Solution`.
 
-`solve` is the door; `choose`, beside it in `solve.py`, is the only choice of algorithm. A solver is
-a value that holds options; problem, start and clock are passed to it.
+`solve` chooses a solver by the problem (`solvers/dispatch.py`) and runs it. A solver is a value
+that holds options; problem, start and clock are passed to it.
 """
 
 from importlib import import_module

@@ -1,4 +1,4 @@
-"""What a solver is, and what it hands back: `Solver`, `Solution`, `Status`, `Progress`, `Watch`."""
+"""Classes `Solver`, `Solution`, `Status`, `Progress` and `Watch`: what all solvers share."""
 
 from __future__ import annotations
 

@@ -39,41 +39,6 @@ def is_finite(value: Any) -> bool:
     )
 
 
-# --- known answers -------------------------------------------------------------------------------
-#
-# Answers that are known beforehand: how a stored answer is judged by the problem it was given to.
-#
-# A fit writes a problem, has it solved, and makes everything else from the answer. Inside
-# `known_answers` a problem whose answer is known is not solved: `solve` gives the answer back. So
-# the path of a fit, run again on the data, ends in the certificate of the stored answer.
-
-Find = Callable[[Any], Solution | None]
-
-_FIND: ContextVar[Find | None] = ContextVar("find", default=None)
-
-
-@contextmanager
-def known_answers(find: Find) -> Iterator[None]:
-    """Let `solve` ask first whether an answer is known.
-
-    Parameters
-    ----------
-    find : callable
-        Returns the solution of a problem, or None where it must be solved.
-    """
-    token = _FIND.set(find)
-    try:
-        yield
-    finally:
-        _FIND.reset(token)
-
-
-def known_answer(problem: Any) -> Solution | None:
-    """Return the solution of a problem, if it is known."""
-    find = _FIND.get()
-    return None if find is None else find(problem)
-
-
 # --- solve ---------------------------------------------------------------------------------------
 #
 # solve(): choose an algorithm, run it, report. The one door to all of them.
@@ -157,3 +122,38 @@ def _advice(status: Status, solver: Solver) -> str:
     ways = [f"raise {name}" for name in ("max_iter", "max_epochs") if name in has]
     ways += ["ask for a larger tol"] if "tol" in has else []
     return "".join(f", or {way}" for way in ways)
+
+
+# --- known answers -------------------------------------------------------------------------------
+#
+# Answers that are known beforehand: how a stored answer is judged by the problem it was given to.
+#
+# A fit writes a problem, has it solved, and makes everything else from the answer. Inside
+# `known_answers` a problem whose answer is known is not solved: `solve` gives the answer back. So
+# the path of a fit, run again on the data, ends in the certificate of the stored answer.
+
+Find = Callable[[Any], Solution | None]
+
+_FIND: ContextVar[Find | None] = ContextVar("find", default=None)
+
+
+@contextmanager
+def known_answers(find: Find) -> Iterator[None]:
+    """Let `solve` ask first whether an answer is known.
+
+    Parameters
+    ----------
+    find : callable
+        Returns the solution of a problem, or None where it must be solved.
+    """
+    token = _FIND.set(find)
+    try:
+        yield
+    finally:
+        _FIND.reset(token)
+
+
+def known_answer(problem: Any) -> Solution | None:
+    """Return the solution of a problem, if it is known."""
+    find = _FIND.get()
+    return None if find is None else find(problem)

@@ -12,7 +12,7 @@ from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.lapack import interruptible
 from mercer.deadline import is_over
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_dense
 
 # --- spd -----------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The theory of learning, in figures: what so many examples promise, and what a margin is worth.
+"""Learning theory: bounds, hypothesis classes, relative entropy, and duality of programs.
 
 Each bound is a `Bound`: a value, what it assumes, whether it is vacuous, and a sentence. Classes of
 hypotheses can be looked at, learnt from and played against. A `Program` is a problem with

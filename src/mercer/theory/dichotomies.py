@@ -1,4 +1,4 @@
-"""Which labellings of points can a class of hypotheses produce? Shattering, growth, VC dimension.
+"""Labelings that a class of hypotheses gives to points: shattering, growth, VC dimension.
 
 A set of m points is shattered by a class if all 2^m labellings are there; the Vapnik-Chervonenkis
 dimension is the size of the largest shattered set; the growth function counts labellings.

@@ -1,4 +1,4 @@
-"""Large margins: the dimension they leave, the mistakes they allow, the error they promise.
+"""Bounds for large margins: VC dimension, mistakes of a perceptron, and error.
 
 A hyperplane that keeps points of length at most R at a distance gamma from itself has few ways to
 label them, however many coordinates there are: this is why kernels with many features can learn.

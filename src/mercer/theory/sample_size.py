@@ -1,4 +1,4 @@
-"""Finite classes, and rectangles: how many examples are enough, and what so many promise.
+"""Sample sizes and error bounds for finite classes and rectangles, and Hoeffding's bound.
 
 With N hypotheses, one that agrees with m examples has an error above eps with probability at most
 N (1 - eps)^m <= N exp(-eps m); the observed error of every one lies within eps of its true error

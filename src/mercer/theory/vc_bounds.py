@@ -1,4 +1,4 @@
-"""Infinite classes: Sauer's bound, double sampling, uniform deviations, by the VC dimension."""
+"""Bounds by the VC dimension: Sauer's lemma, double sampling, and uniform deviations."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from mercer.machines.base.targets import distinct_rows
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch import backend  # noqa: E402 - after the skip
 from mercer.backends.torch.device import Device  # noqa: E402
-from mercer.rows.device_arrays import CardRows  # noqa: E402
+from mercer.rows.device_rows import CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 
@@ -163,7 +163,7 @@ def test_everything_else_is_left_to_arrays(both):
 def test_products_are_made_there_in_float64(both, monkeypatch):
     X, rows = both
     double = X.astype(float)
-    monkeypatch.setattr("mercer.rows.device_arrays._ENTRIES", 100)  # several blocks
+    monkeypatch.setattr("mercer.rows.device_rows._ENTRIES", 100)  # several blocks
     monkeypatch.setattr(CardRows, "on_host", lambda self: pytest.fail("the rows have travelled"))
     for shape in ((), (1,), (3,), (0,)):
         W, V = rng.standard_normal((7, *shape)), rng.standard_normal((50, *shape))

@@ -1,4 +1,4 @@
-"""NumPy backend: kernel matrices, products with features, and Cholesky factors by panels."""
+"""NumPy backend: kernel matrices, Cholesky factors, and sums and descent over features."""
 
 from __future__ import annotations
 
@@ -47,6 +47,7 @@ from mercer.rows.points import is_sparse, row_count, take, to_dense
 # Other backends are tested against this one (`mercer.testing.check_backend`). Rows are handled in
 # blocks, so that a product never holds the whole matrix.
 
+_PANEL = 128  # columns of a Cholesky factor that are found together
 _BLOCK_ENTRIES = 1 << 22  # entries of one block of K held at a time by products
 _ARRAYS = 3  # of a block: what a formula holds at once
 
@@ -155,12 +156,40 @@ class Reference(HostBackend):
         return out
 
     def cholesky(self, A: Array) -> int:
-        """Factor panel by panel."""
-        return cholesky_in_place(A)
+        """Factor panel by panel: between two of them, Ctrl-C is heard, and a deadline kept.
+
+        One LAPACK call on the whole matrix would be as short, but SciPy's holds the interpreter's
+        lock to its end, however many minutes that takes.
+        """
+        for first in range(0, len(A), _PANEL):
+            deadline.check()
+            last = min(first + _PANEL, len(A))
+            done, block = A[first:last, :first], A[first:last, first:last]
+            factor, info = linalg.lapack.dpotrf(block - done @ done.T, lower=1, clean=0)
+            lower = np.tril_indices(last - first)
+            block[lower] = factor[lower]
+            if info:
+                return first + int(info)
+            below = A[last:, first:last]
+            below -= A[last:, :first] @ done.T
+            below[:] = linalg.solve_triangular(factor, below.T, lower=True, check_finite=False).T
+        return 0
 
     def band_reduce(self, A: Array, width: int) -> Band:
-        """Householder steps on panels of `width` columns."""
-        return band_reduce(A, width)
+        """Reduce by the QR factors of panels below the band, applied from both sides."""
+        n = len(A)
+        Qt = np.eye(n)
+        for j in range(0, n - width - 1, width):
+            deadline.check()
+            below, panel = slice(j + width, n), slice(j, j + width)
+            Q, R = np.linalg.qr(A[below, panel], mode="complete")
+            A[below, panel], A[panel, below] = R, R.T
+            A[below, below] = Q.T @ A[below, below] @ Q
+            Qt[below] = Q.T @ Qt[below]
+        lower = np.zeros((n, width + 1))
+        for k in range(min(width + 1, n)):
+            lower[: n - k, k] = np.diagonal(A, -k)
+        return Band(Qt, lower, width)
 
     def band_inverse_diagonals(self, band: Band, shifts: Array) -> Array:
         """Solve with each shifted band."""
@@ -212,53 +241,6 @@ def _shifted_lower(band: Band, shift: float) -> Array:
     lower = band.lower.T.copy()
     lower[0] += shift
     return lower
-
-
-def band_reduce(A: Array, width: int) -> Band:
-    """Reduce A to band form: QR of each panel below the band, applied from both sides."""
-    n = len(A)
-    Qt = np.eye(n)
-    for j in range(0, n - width - 1, width):
-        deadline.check()
-        below, panel = slice(j + width, n), slice(j, j + width)
-        Q, R = np.linalg.qr(A[below, panel], mode="complete")
-        A[below, panel], A[panel, below] = R, R.T
-        A[below, below] = Q.T @ A[below, below] @ Q
-        Qt[below] = Q.T @ Qt[below]
-    lower = np.zeros((n, width + 1))
-    for k in range(min(width + 1, n)):
-        lower[: n - k, k] = np.diagonal(A, -k)
-    return Band(Qt, lower, width)
-
-
-# --- cholesky ------------------------------------------------------------------------------------
-#
-# Cholesky factors by panels: between two of them, Ctrl-C is heard, and a deadline kept.
-#
-# One LAPACK call on the whole matrix would be as short, but SciPy's holds the interpreter's lock
-# to its end, however many minutes that takes.
-
-_PANEL = 128
-
-
-def cholesky_in_place(A: Array) -> int:
-    """Factor the C-ordered A = L L' into its lower triangle; the part above is kept.
-
-    Returns 0, or the one-based order of the first leading minor that is not positive.
-    """
-    for first in range(0, len(A), _PANEL):
-        deadline.check()
-        last = min(first + _PANEL, len(A))
-        done, block = A[first:last, :first], A[first:last, first:last]
-        factor, info = linalg.lapack.dpotrf(block - done @ done.T, lower=1, clean=0)
-        lower = np.tril_indices(last - first)
-        block[lower] = factor[lower]
-        if info:
-            return first + int(info)
-        below = A[last:, first:last]
-        below -= A[last:, :first] @ done.T
-        below[:] = linalg.solve_triangular(factor, below.T, lower=True, check_finite=False).T
-    return 0
 
 
 # --- features ------------------------------------------------------------------------------------

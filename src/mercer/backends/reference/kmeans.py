@@ -1,4 +1,4 @@
-"""Partitions in NumPy: the specification of the compiled ones, and the way for a K never stored.
+"""Partitions (k-means) in NumPy: the specification of the compiled ones, also for K not stored.
 
 With S = K W Z (Z the indicator of the groups, W the weights) and q_c the sum of w_i S_ic over group
 c, the squared distance of point i to the mean of group c is K_ii - 2 S_ic / W_c + q_c / W_c^2. A

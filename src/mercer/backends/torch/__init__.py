@@ -1,1 +1,1 @@
-"""The torch backend: tensors on a graphics card, or on the CPU; needs the extra `[torch]`."""
+"""The torch backend: tensors on a GPU, or on the CPU; needs the extra `[torch]`."""

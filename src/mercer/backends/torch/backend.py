@@ -1,4 +1,4 @@
-"""The torch backend: what is work for a card runs there, loops over single numbers on the host."""
+"""The torch backend: work on arrays runs on the GPU, loops over single numbers on the host."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ from mercer.backends.torch.svm.rounds import begin_kernels
 from mercer.backends.torch.triton.fused import is_available
 from mercer.expression import Expression
 from mercer.resources import get_config
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_objects, is_sparse
 
 _SENT = 1 << 18  # numbers of rows that are sent for a fit: fewer are looked at here as soon

@@ -33,7 +33,7 @@ from mercer.expression import (
     SubsetProduct,
     SymmetricSum,
 )
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.devices import current_place
 from mercer.rows.points import is_sparse, take, to_dense
 

@@ -14,7 +14,8 @@ from mercer.backends.contract import Backend, BackendFeatures, GroupAnswer, Grou
 from mercer.backends.reference.kmeans import labelled, partition
 from mercer.backends.torch.device import Device, parts, to_host
 from mercer.resources import MemoryBudgetError
-from mercer.rows.device_arrays import LONG, CardArray, CardRows
+from mercer.rows.device_arrays import LONG, CardArray
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import to_host as in_memory
 
 Tensor: TypeAlias = torch.Tensor

@@ -1,4 +1,4 @@
-"""Points at landmarks on a card: fused float32 products, float64 sums over blocks for residuals."""
+"""Points at landmarks on a GPU: fused float32 products, and float64 sums over blocks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mercer.backends.torch.matrices import DeviceFactor, product
 from mercer.backends.torch.pairs import TorchPairs
 from mercer.expression import Expression
 from mercer.resources import MemoryBudgetError
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 
 Tensor: TypeAlias = torch.Tensor
 _SPAN = 1 << 14  # products that float32 adds up before float64 takes over, as in fused kernels

@@ -1,6 +1,6 @@
-"""Nearest neighbours on a device: blocks of float64 keys, of which each row keeps the smallest.
+"""Nearest neighbors on a device: blocks of float64 keys, of which each row keeps the smallest.
 
-Distances are first searched by kernels (`fusing/nearest`), which give some more columns than asked
+Distances are first searched by kernels (`triton/nearest`), which give some more columns than asked
 for, and a distance that no other is nearer than. These columns are measured in float64; rows in
 which that leaves a doubt are searched again by blocks.
 """

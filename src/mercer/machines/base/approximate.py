@@ -22,7 +22,8 @@ from mercer.approximation.text import parse_approximation
 from mercer.array_types import Array, Points
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
-from mercer.gram.policy import dense_bytes, refuse_overflow_of
+from mercer.gram.build import refuse_overflow_of
+from mercer.gram.policy import dense_bytes
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.parameters import refuse

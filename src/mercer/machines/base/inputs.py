@@ -21,7 +21,7 @@ from mercer.data.table import Table
 from mercer.rows.blocks import RowBlocks
 from mercer.rows.chunks import chunked
 from mercer.rows.dask.chunks import is_dask
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import as_points, is_sequence_data, is_sparse, refuse_broken_sparse, to_host
 
 # --- explaining ----------------------------------------------------------------------------------

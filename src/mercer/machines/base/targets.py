@@ -16,7 +16,7 @@ from sklearn.utils.validation import assert_all_finite, check_consistent_length,
 from mercer.array_types import Array, Points
 from mercer.machines.base.parameters import is_real, refuse
 from mercer.rows.chunks import chunked, slices
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_objects, is_sparse, take
 
 # --- targets -------------------------------------------------------------------------------------

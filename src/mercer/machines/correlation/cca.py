@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import refuse_extremes
+from mercer.gram.build import refuse_extremes
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone

@@ -17,8 +17,7 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
-from mercer.gram.build import factor_gram
-from mercer.gram.policy import refuse_extremes
+from mercer.gram.build import factor_gram, refuse_extremes
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of

@@ -18,7 +18,7 @@ from mercer.gram import FactoredGram, Gram, exact
 from mercer.gram.factored import squared_lengths
 from mercer.machines.logistic.problem import SmoothRisk
 from mercer.machines.ridge.problem import Coefficients
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_host
 from mercer.solvers.base import Status, Watch
 from mercer.solvers.linear_algebra import dual_form

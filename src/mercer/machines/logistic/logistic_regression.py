@@ -16,10 +16,10 @@ from mercer.array_types import Array, Points
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
-from mercer.gram.build import feature_gram
+from mercer.gram.build import feature_gram, refuse_extremes, refuse_overflow
 from mercer.gram.evaluated import KernelExpansion
 from mercer.gram.factored import FeatureExpansion
-from mercer.gram.policy import LARGEST_UNASKED, refuse_extremes, refuse_overflow
+from mercer.gram.policy import LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear, resolve
 from mercer.kernels.features import feature_map
 from mercer.machines.base.approximate import approximation_of, warn_of_similarity

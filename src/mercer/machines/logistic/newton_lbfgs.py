@@ -37,7 +37,7 @@ from mercer.machines.logistic.newton_cg import (
 from mercer.machines.logistic.problem import LogLoss, LossCurvature, SmoothRisk, SquaredLoss
 from mercer.machines.ridge.problem import Coefficients
 from mercer.resources import require_memory
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.dispatch import choose

@@ -12,8 +12,7 @@ from sklearn.base import ClassifierMixin
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, centered, make_gram
-from mercer.gram.build import factor_gram
-from mercer.gram.policy import refuse_overflow
+from mercer.gram.build import factor_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of

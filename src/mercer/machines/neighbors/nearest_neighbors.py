@@ -16,9 +16,8 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.expression import bind_columns
 from mercer.gram import Source
-from mercer.gram.build import matrix_gram
+from mercer.gram.build import matrix_gram, refuse_overflow_of
 from mercer.gram.graph import is_exact
-from mercer.gram.policy import refuse_overflow_of
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.certificate import Certified, LazyPointsCertificate
 from mercer.machines.base.inputs import new_rows

@@ -16,8 +16,7 @@ from mercer.approximation.base import Features
 from mercer.array_types import Array, Points
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.build import feature_gram
-from mercer.gram.policy import refuse_overflow
+from mercer.gram.build import feature_gram, refuse_overflow
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.kernels.features import feature_map
 from mercer.machines.base.certificate import Certified, lazy_certificate

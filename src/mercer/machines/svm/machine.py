@@ -16,7 +16,8 @@ from mercer.array_types import Array, Points
 from mercer.backends.box_programs import Form
 from mercer.gram import Expansion, Gram, Need, make_gram
 from mercer.gram.base import nonzero_rows
-from mercer.gram.policy import refuse_extremes, stored_dtype
+from mercer.gram.build import refuse_extremes
+from mercer.gram.policy import stored_dtype
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import is_exact
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate

@@ -23,7 +23,8 @@ from mercer.gram.accurate_products import (
 )
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed import PartGram, restricted
-from mercer.rows.device_arrays import LONG, CardArray, CardRows, looked_up
+from mercer.rows.device_arrays import LONG, CardArray, looked_up
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import to_host
 
 # --- box qp --------------------------------------------------------------------------------------

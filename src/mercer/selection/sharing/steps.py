@@ -21,7 +21,7 @@ from mercer.machines.base.approximate import approximation_of, used_kernel
 from mercer.machines.base.inputs import new_rows, passing_fits, rows_of_fits, training_rows_alone
 from mercer.machines.base.machine import is_precomputed, kernel_of
 from mercer.resources import call_threads, memory_budget
-from mercer.rows.device_arrays import CardRows
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_host
 from mercer.selection.folds import FitRows, count_rows, take_rows
 from mercer.selection.identity import digest

@@ -18,16 +18,11 @@ from mercer.gram.build import (
     evaluated_gram,
     is_kept,
     matrix_gram,
+    refuse_overflow,
     stored_gram,
 )
 from mercer.gram.definite import looks_indefinite
-from mercer.gram.policy import (
-    SHARED_FLOAT64_ROWS,
-    box_bytes,
-    dense_bytes,
-    refuse_overflow,
-    stored_below,
-)
+from mercer.gram.policy import SHARED_FLOAT64_ROWS, box_bytes, dense_bytes, stored_below
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.algebra import is_proven
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing

@@ -17,120 +17,6 @@ from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
 
-# --- signs ---------------------------------------------------------------------------------------
-#
-# Which of two opposite vectors: one rule for components, directions and variates.
-
-_SAME = 1e-8  # entries this close tie
-
-
-def signs_of(table: Array) -> Array:
-    """Return the sign of each column that makes its entry of largest magnitude positive.
-
-    Of entries that tie the first decides; those tie that are equal to eight digits, or else
-    rounding would choose the sign.
-    """
-    if not table.size:
-        return np.ones(table.shape[1])
-    magnitude = np.abs(table)
-    first = np.argmax(magnitude >= magnitude.max(axis=0) * (1 - _SAME), axis=0)
-    return np.where(table[first, np.arange(table.shape[1])] < 0, -1.0, 1.0)
-
-
-# --- eigen units ---------------------------------------------------------------------------------
-#
-# Eigenproblems near the ends of float64, in units in which the squares of products are numbers.
-
-_ORDINARY = 1e60  # K below this, and above its inverse, is taken as it is
-
-_LEAST = -500  # the power of two whose square has an inverse
-
-
-def evaluated(gram: Gram) -> tuple[Gram, Array]:
-    """Return the Gram under centring and scaling, and what its diagonal is multiplied by."""
-    factor = np.ones(gram.shape[0])
-    while isinstance(gram, CenteredGram | ScaledGram):
-        if isinstance(gram, ScaledGram):
-            factor = factor * gram.scale**2
-        gram = gram.base
-    return gram, factor
-
-
-def in_units(problem: Eigenproblem) -> tuple[Eigenproblem, float]:
-    """Return the problem of K / u^2, and u: a power of two; one where K is of ordinary size."""
-    base, factor = evaluated(problem.gram)
-    with np.errstate(over="ignore", invalid="ignore"):
-        size = float((_largest(base) * factor).max(initial=0.0))
-    if size == 0 or not np.isfinite(size) or 1 / _ORDINARY < size < _ORDINARY:
-        return problem, 1.0
-    unit = 2.0 ** max(np.floor(np.log2(size) / 2), _LEAST)
-    smaller = scaled(problem.gram, np.full(problem.gram.shape[0], 1 / unit))
-    return replace(problem, gram=smaller), float(unit)
-
-
-def _largest(gram: Gram) -> Array:
-    """Bound the entries of each row: K that is positive semidefinite has none above max K_ii."""
-    if gram.valid or not isinstance(gram, PrecomputedGram):
-        return np.abs(gram.diag())
-    return np.asarray(np.abs(gram.dense()).max(axis=1, initial=0.0))
-
-
-# --- symmetric pairs -----------------------------------------------------------------------------
-#
-# The largest eigenpairs of a stored symmetric matrix by LAPACK, counted and looked at.
-#
-# Asked for some pairs only, LAPACK's bisection may return fewer, none, or vectors that are not
-# orthonormal where eigenvalues agree to rounding (K near the identity), and says nothing. So what
-# it returns is checked by residuals and orthonormality; all pairs are found instead where that
-# fails.
-
-_SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
-_ROUNDING = 1e-13  # times the rows: residuals over the norm of A, and |V'V - I|, of sound pairs
-
-
-def largest_pairs(A: Array, k: int) -> tuple[Array, Array, bool]:
-    """Find the k largest eigenvalues of a finite A, largest first, and their vectors.
-
-    Returns
-    -------
-    values : (k,) array
-        The eigenvalues.
-    vectors : (n, k) array
-        Their vectors.
-    sound : bool
-        Whether residuals and orthonormality are those of rounding.
-    """
-    n = len(A)
-    if n <= _SUBSET and 4 * k <= n:
-        found = _subset(A, k)
-        if found is not None and _sound(A, *found):
-            return found[0], found[1], True
-    try:
-        values, vectors = choose_backend().eigh(A)
-    except np.linalg.LinAlgError:  # divide and conquer gave up; QR steps do not
-        values, vectors = linalg.eigh(A, driver="ev", check_finite=False)
-    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
-    return values, vectors, _sound(A, values, vectors)
-
-
-def _subset(A: Array, k: int) -> tuple[Array, Array] | None:
-    """Ask LAPACK for k pairs; None if it does not return that many."""
-    n = len(A)
-    try:
-        values, vectors = linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
-    except np.linalg.LinAlgError:
-        return None
-    return (values[::-1], vectors[:, ::-1]) if len(values) == k else None
-
-
-def _sound(A: Array, values: Array, vectors: Array) -> bool:
-    allowed = _ROUNDING * max(len(A), 1)
-    size = float(np.abs(A).max(initial=0.0)) * len(A)  # at least the norm
-    left = np.abs(A @ vectors - vectors * values).max(initial=0.0)
-    overlap = np.abs(vectors.T @ vectors - np.eye(len(values))).max(initial=0.0)
-    return bool(left <= allowed * size and overlap <= allowed)
-
-
 # --- eigh ----------------------------------------------------------------------------------------
 #
 # Eigenpairs by LAPACK: of the whole matrix, or from the singular values of F when K = F F'.
@@ -230,3 +116,117 @@ def ordered(values: Array, vectors: Array, k: int) -> Modes:
     vectors = vectors[:, order]
     vectors *= signs_of(vectors)  # a copy already
     return Modes(values[order], vectors)
+
+
+# --- symmetric pairs -----------------------------------------------------------------------------
+#
+# The largest eigenpairs of a stored symmetric matrix by LAPACK, counted and looked at.
+#
+# Asked for some pairs only, LAPACK's bisection may return fewer, none, or vectors that are not
+# orthonormal where eigenvalues agree to rounding (K near the identity), and says nothing. So what
+# it returns is checked by residuals and orthonormality; all pairs are found instead where that
+# fails.
+
+_SUBSET = 1000  # rows: up to here a call that Ctrl-C has to wait for is short
+_ROUNDING = 1e-13  # times the rows: residuals over the norm of A, and |V'V - I|, of sound pairs
+
+
+def largest_pairs(A: Array, k: int) -> tuple[Array, Array, bool]:
+    """Find the k largest eigenvalues of a finite A, largest first, and their vectors.
+
+    Returns
+    -------
+    values : (k,) array
+        The eigenvalues.
+    vectors : (n, k) array
+        Their vectors.
+    sound : bool
+        Whether residuals and orthonormality are those of rounding.
+    """
+    n = len(A)
+    if n <= _SUBSET and 4 * k <= n:
+        found = _subset(A, k)
+        if found is not None and _sound(A, *found):
+            return found[0], found[1], True
+    try:
+        values, vectors = choose_backend().eigh(A)
+    except np.linalg.LinAlgError:  # divide and conquer gave up; QR steps do not
+        values, vectors = linalg.eigh(A, driver="ev", check_finite=False)
+    values, vectors = values[::-1][:k], vectors[:, ::-1][:, :k]
+    return values, vectors, _sound(A, values, vectors)
+
+
+def _subset(A: Array, k: int) -> tuple[Array, Array] | None:
+    """Ask LAPACK for k pairs; None if it does not return that many."""
+    n = len(A)
+    try:
+        values, vectors = linalg.eigh(A, subset_by_index=[n - k, n - 1], check_finite=False)
+    except np.linalg.LinAlgError:
+        return None
+    return (values[::-1], vectors[:, ::-1]) if len(values) == k else None
+
+
+def _sound(A: Array, values: Array, vectors: Array) -> bool:
+    allowed = _ROUNDING * max(len(A), 1)
+    size = float(np.abs(A).max(initial=0.0)) * len(A)  # at least the norm
+    left = np.abs(A @ vectors - vectors * values).max(initial=0.0)
+    overlap = np.abs(vectors.T @ vectors - np.eye(len(values))).max(initial=0.0)
+    return bool(left <= allowed * size and overlap <= allowed)
+
+
+# --- eigen units ---------------------------------------------------------------------------------
+#
+# Eigenproblems near the ends of float64, in units in which the squares of products are numbers.
+
+_ORDINARY = 1e60  # K below this, and above its inverse, is taken as it is
+
+_LEAST = -500  # the power of two whose square has an inverse
+
+
+def evaluated(gram: Gram) -> tuple[Gram, Array]:
+    """Return the Gram under centring and scaling, and what its diagonal is multiplied by."""
+    factor = np.ones(gram.shape[0])
+    while isinstance(gram, CenteredGram | ScaledGram):
+        if isinstance(gram, ScaledGram):
+            factor = factor * gram.scale**2
+        gram = gram.base
+    return gram, factor
+
+
+def in_units(problem: Eigenproblem) -> tuple[Eigenproblem, float]:
+    """Return the problem of K / u^2, and u: a power of two; one where K is of ordinary size."""
+    base, factor = evaluated(problem.gram)
+    with np.errstate(over="ignore", invalid="ignore"):
+        size = float((_largest(base) * factor).max(initial=0.0))
+    if size == 0 or not np.isfinite(size) or 1 / _ORDINARY < size < _ORDINARY:
+        return problem, 1.0
+    unit = 2.0 ** max(np.floor(np.log2(size) / 2), _LEAST)
+    smaller = scaled(problem.gram, np.full(problem.gram.shape[0], 1 / unit))
+    return replace(problem, gram=smaller), float(unit)
+
+
+def _largest(gram: Gram) -> Array:
+    """Bound the entries of each row: K that is positive semidefinite has none above max K_ii."""
+    if gram.valid or not isinstance(gram, PrecomputedGram):
+        return np.abs(gram.diag())
+    return np.asarray(np.abs(gram.dense()).max(axis=1, initial=0.0))
+
+
+# --- signs ---------------------------------------------------------------------------------------
+#
+# Which of two opposite vectors: one rule for components, directions and variates.
+
+_SAME = 1e-8  # entries this close tie
+
+
+def signs_of(table: Array) -> Array:
+    """Return the sign of each column that makes its entry of largest magnitude positive.
+
+    Of entries that tie the first decides; those tie that are equal to eight digits, or else
+    rounding would choose the sign.
+    """
+    if not table.size:
+        return np.ones(table.shape[1])
+    magnitude = np.abs(table)
+    first = np.argmax(magnitude >= magnitude.max(axis=0) * (1 - _SAME), axis=0)
+    return np.where(table[first, np.arange(table.shape[1])] < 0, -1.0, 1.0)

@@ -1,4 +1,4 @@
-"""K v = m v: the largest eigenpairs of a Gram; kernel PCA, spectral embeddings."""
+"""The eigenproblem K v = m v of a Gram, for its largest eigenpairs, and its solution `Modes`."""
 
 from __future__ import annotations
 

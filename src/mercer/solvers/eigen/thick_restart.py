@@ -18,6 +18,168 @@ from mercer.solvers.eigen.dense import ordered
 from mercer.solvers.eigen.lobpcg import LOBPCG
 from mercer.solvers.eigen.problem import Eigenproblem
 
+# --- restarted lanczos ---------------------------------------------------------------------------
+#
+# A few eigenpairs of a sparse matrix: single-vector Lanczos, restarted, largest first.
+#
+# The matrix is never factored: the factors of a neighbour graph fill up. Only a graph that is
+# nearly a tree factors without fill, and `InverseLanczos` is for those.
+
+
+@dataclass(frozen=True)
+class RestartedLanczos(Solver):
+    """Thick-restart Lanczos for the largest eigenpairs, for matrices that are cheap to multiply.
+
+    Where it does not converge, `LOBPCG` goes on from what it found, and the solution says so.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when every wanted residual is below tol times the largest eigenvalue, and small beside
+        the gap to the next eigenvalue.
+    max_iter : int
+        Largest number of products.
+    random_state : int
+        Seed of the starting vector.
+    """
+
+    answers = Eigenproblem
+
+    tol: float = 1e-8
+    max_iter: int = 10_000
+    random_state: int = 0
+
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
+        """Take eigenproblems that want few of many pairs."""
+        locked = 0 if problem.known is None else problem.known.shape[1]
+        if 2 * problem.count + locked + 4 > problem.gram.shape[0]:
+            return "RestartedLanczos is for few of many eigenpairs; use solver=Eigh()"
+        return None
+
+    def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
+        """Iterate; hand over to LOBPCG where that does not end well."""
+        gram, n = problem.gram, problem.gram.shape[0]
+        first = np.random.default_rng(self.random_state).standard_normal(n)
+        if start is not None:
+            first = start.vectors.sum(axis=1) + 1e-6 * first / np.sqrt(n)
+        found = thick_restart(
+            lambda v: np.asarray(gram @ v, dtype=np.float64),
+            first,
+            problem.count,
+            tol=self.tol,
+            max_products=self.max_iter,
+            watch=watch,
+            known=problem.known,
+        )
+        modes = ordered(found.values, found.vectors, problem.count)
+        if found.status is not Status.ITERATION_LIMIT:
+            return report(self, modes, found.status, found.products, watch)
+        return _rescued(self, problem, watch, modes, found.products)
+
+
+def _rescued(
+    solver: RestartedLanczos, problem: Eigenproblem, watch: Watch, modes: Any, products: int
+) -> Solution:
+    other = LOBPCG(tol=solver.tol)
+    again = other.run(problem, watch, modes)
+    detail = (
+        f"RestartedLanczos did not reach the tolerance in {products} products; LOBPCG went on from "
+        f"there, and {again.status.value}"
+    )
+    return report(other, again.value, again.status, products + again.iterations, watch, detail)
+
+
+# --- inverse lanczos -----------------------------------------------------------------------------
+#
+# Eigenpairs of graphs that are nearly trees: Lanczos on the inverse.
+#
+# On a long path or a tree the eigenvalues at the top lie so close that no number of products
+# tells them apart; but such a matrix factors without fill, and its inverse spreads them wide.
+
+_CYCLES = 0.05  # of the points: how many edges beyond a tree factor without filling up
+_BEYOND = 1e-12  # of the largest eigenvalue: how far above it the shift is
+
+
+def nearly_a_tree(gram: Any) -> bool:
+    """Return whether a sparse Gram has hardly more edges than points."""
+    if not isinstance(gram, SparseGram):
+        return False
+    n = gram.shape[0]
+    edges = (gram.csr.nnz - int(np.count_nonzero(gram.csr.diagonal()))) / 2
+    return bool(edges <= (1 + _CYCLES) * n)
+
+
+@dataclass(frozen=True)
+class InverseLanczos(Solver):
+    """Largest eigenpairs of a graph that is nearly a tree, by Lanczos on (s I - K)^-1.
+
+    Parameters
+    ----------
+    tol : float
+        Stop when residuals on the inverse are below tol times its largest eigenvalue.
+    max_iter : int
+        Largest number of solves.
+    random_state : int
+        Seed of the starting vector.
+    """
+
+    answers = Eigenproblem
+
+    tol: float = 1e-8
+    max_iter: int = 2000
+    random_state: int = 0
+
+    def _obstacle(self, problem: Eigenproblem) -> str | None:
+        """Take sparse eigenproblems, with the eigenvectors of the largest value known."""
+        if not nearly_a_tree(problem.gram) or problem.known is None:
+            return (
+                "InverseLanczos is for sparse graphs that are nearly trees, whose first vector is "
+                "known; use solver=RestartedLanczos()"
+            )
+        if 2 * problem.count + problem.known.shape[1] + 4 > problem.gram.shape[0]:
+            return "InverseLanczos is for few of many eigenpairs; use solver=Eigh()"
+        return None
+
+    def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
+        """Factor once, and iterate on the inverse."""
+        gram, known, n = problem.gram, problem.known, problem.gram.shape[0]
+        first = np.random.default_rng(self.random_state).standard_normal(n)
+        found = thick_restart(
+            _inverse(gram, known),
+            first,
+            problem.count,
+            tol=self.tol,
+            max_products=self.max_iter,
+            watch=watch,
+            known=known,
+            reserve=6,
+        )
+        products = np.asarray(gram @ found.vectors)
+        values = np.einsum("ij,ij->j", found.vectors, products)
+        modes = ordered(values, found.vectors, problem.count)
+        return report(self, modes, found.status, found.products, watch)
+
+
+def _inverse(gram: Any, known: Any) -> Any:
+    matrix = gram.csr
+    top = float(np.einsum("ij,ij->j", known, np.asarray(matrix @ known)).max())
+    shift = top + _BEYOND * max(abs(top), np.finfo(float).tiny)
+    shifted = sparse.csc_array(shift * sparse.eye_array(matrix.shape[0]) - matrix)
+    factor = splu(
+        shifted,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+
+    def solve(v: Array) -> Array:
+        x = np.asarray(factor.solve(v))
+        # what rounding left along the known vectors grew most: out before it drowns the rest
+        return np.asarray(x - known @ (known.T @ x))
+
+    return solve
+
+
 # --- thick restart -------------------------------------------------------------------------------
 #
 # Lanczos with one vector and thick restarts, for operators that cost next to nothing to apply.
@@ -255,165 +417,3 @@ class _Basis:
             self._project(w, size)
             w /= max(float(np.linalg.norm(w)), np.finfo(float).tiny)
         return w
-
-
-# --- restarted lanczos ---------------------------------------------------------------------------
-#
-# A few eigenpairs of a sparse matrix: single-vector Lanczos, restarted, largest first.
-#
-# The matrix is never factored: the factors of a neighbour graph fill up. Only a graph that is
-# nearly a tree factors without fill, and `InverseLanczos` is for those.
-
-
-@dataclass(frozen=True)
-class RestartedLanczos(Solver):
-    """Thick-restart Lanczos for the largest eigenpairs, for matrices that are cheap to multiply.
-
-    Where it does not converge, `LOBPCG` goes on from what it found, and the solution says so.
-
-    Parameters
-    ----------
-    tol : float
-        Stop when every wanted residual is below tol times the largest eigenvalue, and small beside
-        the gap to the next eigenvalue.
-    max_iter : int
-        Largest number of products.
-    random_state : int
-        Seed of the starting vector.
-    """
-
-    answers = Eigenproblem
-
-    tol: float = 1e-8
-    max_iter: int = 10_000
-    random_state: int = 0
-
-    def _obstacle(self, problem: Eigenproblem) -> str | None:
-        """Take eigenproblems that want few of many pairs."""
-        locked = 0 if problem.known is None else problem.known.shape[1]
-        if 2 * problem.count + locked + 4 > problem.gram.shape[0]:
-            return "RestartedLanczos is for few of many eigenpairs; use solver=Eigh()"
-        return None
-
-    def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
-        """Iterate; hand over to LOBPCG where that does not end well."""
-        gram, n = problem.gram, problem.gram.shape[0]
-        first = np.random.default_rng(self.random_state).standard_normal(n)
-        if start is not None:
-            first = start.vectors.sum(axis=1) + 1e-6 * first / np.sqrt(n)
-        found = thick_restart(
-            lambda v: np.asarray(gram @ v, dtype=np.float64),
-            first,
-            problem.count,
-            tol=self.tol,
-            max_products=self.max_iter,
-            watch=watch,
-            known=problem.known,
-        )
-        modes = ordered(found.values, found.vectors, problem.count)
-        if found.status is not Status.ITERATION_LIMIT:
-            return report(self, modes, found.status, found.products, watch)
-        return _rescued(self, problem, watch, modes, found.products)
-
-
-def _rescued(
-    solver: RestartedLanczos, problem: Eigenproblem, watch: Watch, modes: Any, products: int
-) -> Solution:
-    other = LOBPCG(tol=solver.tol)
-    again = other.run(problem, watch, modes)
-    detail = (
-        f"RestartedLanczos did not reach the tolerance in {products} products; LOBPCG went on from "
-        f"there, and {again.status.value}"
-    )
-    return report(other, again.value, again.status, products + again.iterations, watch, detail)
-
-
-# --- inverse lanczos -----------------------------------------------------------------------------
-#
-# Eigenpairs of graphs that are nearly trees: Lanczos on the inverse.
-#
-# On a long path or a tree the eigenvalues at the top lie so close that no number of products
-# tells them apart; but such a matrix factors without fill, and its inverse spreads them wide.
-
-_CYCLES = 0.05  # of the points: how many edges beyond a tree factor without filling up
-_BEYOND = 1e-12  # of the largest eigenvalue: how far above it the shift is
-
-
-def nearly_a_tree(gram: Any) -> bool:
-    """Return whether a sparse Gram has hardly more edges than points."""
-    if not isinstance(gram, SparseGram):
-        return False
-    n = gram.shape[0]
-    edges = (gram.csr.nnz - int(np.count_nonzero(gram.csr.diagonal()))) / 2
-    return bool(edges <= (1 + _CYCLES) * n)
-
-
-@dataclass(frozen=True)
-class InverseLanczos(Solver):
-    """Largest eigenpairs of a graph that is nearly a tree, by Lanczos on (s I - K)^-1.
-
-    Parameters
-    ----------
-    tol : float
-        Stop when residuals on the inverse are below tol times its largest eigenvalue.
-    max_iter : int
-        Largest number of solves.
-    random_state : int
-        Seed of the starting vector.
-    """
-
-    answers = Eigenproblem
-
-    tol: float = 1e-8
-    max_iter: int = 2000
-    random_state: int = 0
-
-    def _obstacle(self, problem: Eigenproblem) -> str | None:
-        """Take sparse eigenproblems, with the eigenvectors of the largest value known."""
-        if not nearly_a_tree(problem.gram) or problem.known is None:
-            return (
-                "InverseLanczos is for sparse graphs that are nearly trees, whose first vector is "
-                "known; use solver=RestartedLanczos()"
-            )
-        if 2 * problem.count + problem.known.shape[1] + 4 > problem.gram.shape[0]:
-            return "InverseLanczos is for few of many eigenpairs; use solver=Eigh()"
-        return None
-
-    def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
-        """Factor once, and iterate on the inverse."""
-        gram, known, n = problem.gram, problem.known, problem.gram.shape[0]
-        first = np.random.default_rng(self.random_state).standard_normal(n)
-        found = thick_restart(
-            _inverse(gram, known),
-            first,
-            problem.count,
-            tol=self.tol,
-            max_products=self.max_iter,
-            watch=watch,
-            known=known,
-            reserve=6,
-        )
-        products = np.asarray(gram @ found.vectors)
-        values = np.einsum("ij,ij->j", found.vectors, products)
-        modes = ordered(values, found.vectors, problem.count)
-        return report(self, modes, found.status, found.products, watch)
-
-
-def _inverse(gram: Any, known: Any) -> Any:
-    matrix = gram.csr
-    top = float(np.einsum("ij,ij->j", known, np.asarray(matrix @ known)).max())
-    shift = top + _BEYOND * max(abs(top), np.finfo(float).tiny)
-    shifted = sparse.csc_array(shift * sparse.eye_array(matrix.shape[0]) - matrix)
-    factor = splu(
-        shifted,
-        permc_spec="MMD_AT_PLUS_A",
-        diag_pivot_thresh=0.0,
-        options={"SymmetricMode": True},
-    )
-
-    def solve(v: Array) -> Array:
-        x = np.asarray(factor.solve(v))
-        # what rounding left along the known vectors grew most: out before it drowns the rest
-        return np.asarray(x - known @ (known.T @ x))
-
-    return solve

@@ -22,11 +22,9 @@ torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch import backend, device, features  # noqa: E402
 from mercer.backends.torch.device import Device  # noqa: E402
 from mercer.backends.torch.features import TorchFeatures  # noqa: E402
-from mercer.rows import (  # noqa: E402
-    device_arrays,
-    staging,
-)
-from mercer.rows.device_arrays import CardArray, CardRows  # noqa: E402
+from mercer.rows import device_arrays, device_rows, staging  # noqa: E402
+from mercer.rows.device_arrays import CardArray  # noqa: E402
+from mercer.rows.device_rows import CardRows  # noqa: E402
 
 rng = np.random.default_rng(0)
 N, LANDMARKS = 3000, 40
@@ -83,7 +81,7 @@ MACHINES = {
 def long(request, monkeypatch):
     """Let vectors of the length of the rows be the host's, or the card's however short they are."""
     if request.param == "vectors there":
-        for module in (features, problem, device_arrays, device_arrays):
+        for module in (features, problem, device_arrays, device_rows):
             monkeypatch.setattr(module, "LONG", 1)
     return request.param == "vectors there"
 
@@ -260,7 +258,7 @@ def test_losses_on_the_card_are_those_of_the_host(travelled, long, loss, y):
 @pytest.mark.parametrize("name", ["hinge", "squared", "tube", "nu", "one class"])
 def test_vectors_travel_once_where_many_rows_become_few(travelled, monkeypatch, name):
     """Rows near a corner are few: what is known of them comes to the host with them, once."""
-    for module in (features, problem, device_arrays, device_arrays):
+    for module in (features, problem, device_arrays, device_rows):
         monkeypatch.setattr(module, "LONG", 1500)
     monkeypatch.setattr("mercer.machines.svm.primal.interior_point._SMALLEST_SAMPLE", 300)
     monkeypatch.setattr("mercer.machines.svm.primal.interior_point._ROWS_PER_UNKNOWN", 2)

@@ -1,4 +1,4 @@
-"""Programmes on float32 matrices, confirmed in float64 and carried on where rounding can be seen.
+"""Box QPs on float32 matrices, verified in float64 and continued if rounding matters.
 
 A K stored in float32 moves a programme: the error of F grows with the coefficients. So after a
 descent some rows of K are evaluated anew from the points. Programmes for which products with these

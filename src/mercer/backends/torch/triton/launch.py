@@ -1,4 +1,4 @@
-"""Compiling and launching kernels: text becomes a function of Triton once, and is kept."""
+"""Compilation and launch of Triton kernels, each compiled once."""
 
 from __future__ import annotations
 

@@ -20,7 +20,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.array_types import Array, Points
 from mercer.compat.sklearn.base import Rows, as_configured, check_linear, masked_weights
 from mercer.gram import Gram, Need, make_gram
-from mercer.gram.policy import FLOAT64_ROWS, refuse_extremes, stored_dtype
+from mercer.gram.build import refuse_extremes
+from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
 from mercer.kernels import Linear
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.machine import all_or_nothing
