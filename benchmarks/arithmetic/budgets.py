@@ -34,7 +34,6 @@ from mercer.solvers import (
     ConjugateGradient,
     Eigh,
     Lanczos,
-    LBFGSRisk,
     NewtonRisk,
 )
 
@@ -180,7 +179,6 @@ def _risks() -> Iterator[tuple[str, str, Callable[[Data], Any]]]:
     for form, options in {
         "": {},
         "newton": {"solver": NewtonRisk()},
-        "quasi-newton": {"solver": LBFGSRisk()},
     }.items():
         machine = mercer.LogisticRegression(kernel, **options)
         yield "LogisticRegression", form, _supervised(machine, "two")

@@ -4,6 +4,7 @@
 that holds options; problem, start and clock are passed to it.
 """
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from mercer.machines.gaussian_process.laplace import LaplaceAscent, LaplaceMode
     from mercer.machines.gaussian_process.marginal_likelihood import EvidenceAscent, ExactPosterior
     from mercer.machines.kernel_learning.solvers import Nonnegative, ScaleDescent, SimplexNewton
-    from mercer.machines.logistic.newton_lbfgs import LBFGSRisk, NewtonRisk, UnpenalizedNewton
+    from mercer.machines.logistic.newton import NewtonRisk, UnpenalizedNewton
     from mercer.machines.logistic.stochastic_gradient import (
         AnnealedGradient,
         GradientDescent,
@@ -133,7 +134,6 @@ __all__ = [
     "Relaxed",
     "Seeding",
     "LatentEM",
-    "LBFGSRisk",
     "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
@@ -216,8 +216,7 @@ _HOMES = {
         "ScaleDescent",
         "SimplexNewton",
     ),
-    "mercer.machines.logistic.newton_lbfgs": (
-        "LBFGSRisk",
+    "mercer.machines.logistic.newton": (
         "NewtonRisk",
         "UnpenalizedNewton",
     ),
@@ -305,9 +304,14 @@ _HOMES = {
     ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
+_REPLACED = {"LBFGSRisk": "NewtonRisk"}  # solvers that are gone, and what took their place
 
 
 def __getattr__(name: str) -> Any:
+    if name in _REPLACED:
+        note = f"mercer.solvers.{name} is replaced by {_REPLACED[name]} and will be removed"
+        warnings.warn(note, FutureWarning, stacklevel=2)
+        return __getattr__(_REPLACED[name])
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)

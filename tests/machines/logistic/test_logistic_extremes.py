@@ -20,12 +20,11 @@ from mercer import LogisticRegression, Status
 from mercer.certificates import certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Intersection, Linear, Polynomial
-from mercer.machines.logistic import newton_lbfgs
+from mercer.machines.logistic import newton
 from mercer.machines.logistic.descent import space_of
-from mercer.machines.logistic.newton_cg import HessianPreconditioner, SampledHessian
-from mercer.machines.logistic.newton_lbfgs import _exact
+from mercer.machines.logistic.newton import MeanHessian, _by_conjugate_gradients, _exact
 from mercer.problems import LogLoss, SmoothRisk, SquaredLoss
-from mercer.solvers import LBFGSRisk, NewtonRisk, Watch, solve
+from mercer.solvers import NewtonRisk, Watch, solve
 
 pytestmark = pytest.mark.numerics
 
@@ -80,7 +79,7 @@ def test_coefficients_agree_with_weights_of_many_features(container):
     rng = np.random.default_rng(0)
     X = np.where(rng.random((1500, 1300)) < 0.02, rng.standard_normal((1500, 1300)), 0.0)
     y = (X @ rng.standard_normal(1300) > 0).astype(int)
-    machine = LogisticRegression(Linear(), 1e-2, solver=LBFGSRisk()).fit(container(X), y)
+    machine = LogisticRegression(Linear(), 1e-2).fit(container(X), y)
     w = machine.coef_.T
     assert machine.certificate_.ok
     assert np.linalg.norm(X.T @ machine.dual_coef_ - w) <= 1e-8 * np.linalg.norm(w)
@@ -111,15 +110,15 @@ def test_the_bound_is_balanced_for_a_class_of_little_weight(little):
 
 @pytest.mark.parametrize("penalty", [1e-4, 1.0, 100.0])
 @pytest.mark.parametrize("k", [2, 4])
-def test_quasi_newton_steps_go_on_until_they_are_certified(penalty, k):
+def test_conjugate_gradients_continue_until_the_fit_is_certified(penalty, k):
     X, y = data(1000, 60, k)
-    machine = LogisticRegression(Linear(), penalty, solver=LBFGSRisk()).fit(X, y)
+    machine = LogisticRegression(Linear(), penalty).fit(X, y)
     assert machine.solution_.status is Status.SOLVED
     assert machine.certificate_.ok
 
 
 @pytest.mark.parametrize("offset", [1e3, 1e6, 1e8])
-@pytest.mark.parametrize("solver", [NewtonRisk(), LBFGSRisk(tol=1e-7)])
+@pytest.mark.parametrize("solver", [NewtonRisk(), NewtonRisk(tol=1e-7)])
 def test_columns_far_from_zero(offset, solver):
     """The bias takes the offset up: the weights are those of columns about zero."""
     A, c = data(200, 3)
@@ -151,53 +150,31 @@ def test_squares_with_hardly_a_penalty(penalty):
 
 @pytest.mark.parametrize("loss", [LogLoss(), SquaredLoss()])
 @pytest.mark.parametrize("bias", [True, False])
-def test_shaped_steps_are_those_of_newton(loss, bias):
+def test_steps_by_conjugate_gradients_are_those_of_newton(loss, bias):
     A, c = data(400, 12, 5, seed=1)
-    A = A @ np.diag(np.logspace(-2, 2, 12))
-    gram = make_gram(Linear(), A + 3.0, Need.PRODUCTS)
+    sizes = np.logspace(-2, 2, 12)
+    gram = make_gram(Linear(), A * sizes + 3.0, Need.PRODUCTS)
     rng = np.random.default_rng(0)
     problem = SmoothRisk(gram, c, 5, rng.uniform(0.5, 2.0, 400), 0.3, loss, bias)
     space = space_of(problem)
-    u = space.element(
-        0.1 * rng.standard_normal((12, 5)) / np.logspace(-2, 2, 12)[:, None], np.zeros(5)
-    )
+    u = space.element(0.1 * rng.standard_normal((12, 5)) / sizes[:, None], np.zeros(5))
     g = space.gradient(u)
     exact = _exact(space, u, g)
-    shaped, solved = HessianPreconditioner(space).step(u, g, 0.0, Watch(), 200)
-    gap = space.inner(space.change(shaped, exact), space.change(shaped, exact))
-    assert solved and gap < 0.05 * space.inner(exact, exact)
-
-
-@pytest.mark.parametrize("penalty", [10.0, 0.3])  # products in float32, and in float64
-@pytest.mark.parametrize("bias", [True, False])
-@pytest.mark.parametrize("classes", [2, 4])
-def test_steps_by_a_sample_are_those_of_newton(classes, bias, penalty):
-    A, c = data(400, 12, classes, seed=1)
-    A = A @ np.diag(np.logspace(-2, 2, 12))
-    gram = make_gram(Linear(), A + 3.0, Need.PRODUCTS)
-    rng = np.random.default_rng(0)
-    problem = SmoothRisk(gram, c, classes, rng.uniform(0.5, 2.0, 400), penalty, LogLoss(), bias)
-    space = space_of(problem)
-    k = problem.columns
-    u = space.element(
-        0.1 * rng.standard_normal((12, k)) / np.logspace(-2, 2, 12)[:, None], np.zeros(k)
-    )
-    g = space.gradient(u)
-    exact = _exact(space, u, g)
-    step, solved = SampledHessian(space).step(u, g, 1e-7, Watch(), 200)
+    step = _by_conjugate_gradients(space, u, g, Watch(), MeanHessian(space))
     gap = space.inner(space.change(step, exact), space.change(step, exact))
-    assert solved and gap < 0.05 * space.inner(exact, exact)
+    assert gap < 0.05 * space.inner(exact, exact)
 
 
+@pytest.mark.parametrize("widest", [2, 1200])  # without and with the mean Hessian
 @pytest.mark.parametrize("shift", [0.0, 1e8])
 @pytest.mark.parametrize("scale", [1.0, 1e-25])
-def test_samples_of_many_features_end_where_decompositions_do(monkeypatch, scale, shift):
+def test_conjugate_gradients_end_where_a_factor_does(monkeypatch, scale, shift, widest):
     A, c = data(900, 14, 3, seed=3)
     A = np.round(1024 * A) / 1024  # so that a shift loses nothing
     weights = np.random.default_rng(0).integers(0, 3, 900).astype(float)
     expected = LogisticRegression(penalty=0.5).fit(A, c, weights)
-    monkeypatch.setattr(newton_lbfgs, "WIDEST", 2)
-    monkeypatch.setattr(newton_lbfgs, "_CHEAP", 0)
+    monkeypatch.setattr(newton, "_SMALL", 2)
+    monkeypatch.setattr(newton, "_WIDEST", widest)
     found = LogisticRegression(penalty=0.5 * scale**2).fit(scale * (A + shift), c, weights)
     assert found.solution_.status.ok and found.certificate_.ok
     np.testing.assert_allclose(scale * found.coef_, expected.coef_, rtol=1e-5, atol=1e-7)
@@ -302,7 +279,7 @@ import signal, time, warnings
 import numpy as np
 from mercer import LogisticRegression, Perceptron
 from mercer.kernels import Gaussian
-from mercer.solvers import AnnealedGradient, LBFGSRisk
+from mercer.solvers import AnnealedGradient
 warnings.simplefilter("ignore")
 signal.signal(signal.SIGPROF, signal.default_int_handler)  # sent by a timer of processor time
 rng = np.random.default_rng(0)
@@ -330,7 +307,6 @@ print(len(late), max(late, default=0.0))
 SCENES = {
     "newton, features": ("LogisticRegression(penalty=1e-6)", 60_000, 40, 6),
     "newton, rows": ("LogisticRegression(Gaussian(1.0), 1e-3)", 2500, 5, 3),
-    "lbfgs, rows": ("LogisticRegression(Gaussian(1.0), 1e-3, solver=LBFGSRisk())", 2500, 5, 2),
     "annealed": ("LogisticRegression(solver=AnnealedGradient(epochs=9999))", 20_000, 5, 3),
     "perceptron": ("Perceptron(max_epochs=10**6)", 20_000, 20, 3),
     "kernel perceptron": ("Perceptron(Gaussian(1.0), max_epochs=10**6)", 1500, 5, 2),
@@ -359,10 +335,9 @@ def test_ctrl_c_leaves_the_machine_as_it_was(scene):
 
 @pytest.mark.parametrize("loss", ["log", "squared"])
 @pytest.mark.parametrize("memory", ["200 kB", "400 kB", "900 kB"])
-@pytest.mark.parametrize("solver", [None, LBFGSRisk()])
-def test_what_float32_found_under_a_budget_goes_on_in_float64(solver, memory, loss):
+def test_what_float32_found_under_a_budget_goes_on_in_float64(memory, loss):
     X, y = data(180, 6)
-    machine = LogisticRegression(Intersection(), loss=loss, solver=solver)
+    machine = LogisticRegression(Intersection(), loss=loss)
     with mercer.config(memory=memory):
         machine.fit(sparse.coo_array(np.abs(X)), y)
     assert machine.solution_.status is Status.SOLVED

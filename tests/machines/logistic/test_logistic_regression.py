@@ -11,14 +11,15 @@ from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
+import mercer.solvers
 from mercer import KernelRidge, LogisticRegression, ParameterError, SolverError
 from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines.logistic.descent import FeatureSpace, RowSpace, descend, space_of
-from mercer.machines.logistic.newton_lbfgs import _by_gradients
+from mercer.machines.logistic.newton import _by_conjugate_gradients
 from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
-from mercer.solvers import AnnealedGradient, LBFGSRisk, NewtonRisk, Status, Watch, solve
+from mercer.solvers import AnnealedGradient, NewtonRisk, Status, Watch, solve
 
 LOSSES = {"log": LogLoss(), "squared": SquaredLoss(), "tanh": TanhLoss()}
 
@@ -48,7 +49,7 @@ XN = data(30, seed=5)[0]
         LogisticRegression(),
         LogisticRegression(class_weight="balanced", penalty=0.1),
         LogisticRegression(Gaussian(1.0)),
-        LogisticRegression(Polynomial(2), solver=LBFGSRisk()),
+        LogisticRegression(Polynomial(2)),
         LogisticRegression(loss="squared"),
         LogisticRegression("precomputed", loss="squared"),
         LogisticRegression(loss="tanh"),
@@ -232,12 +233,36 @@ def test_more_columns_than_rows():
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)])
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize(("A", "c"), [(X, y), (XK, yk)])
-def test_lbfgs_finds_what_newton_finds(kernel, loss, A, c):
-    newton = LogisticRegression(kernel, loss=loss).fit(A, c)
-    quasi = LogisticRegression(kernel, loss=loss, solver=LBFGSRisk(tol=1e-8)).fit(A, c)
-    a, b = newton.certificate_.quantities.objective, quasi.certificate_.quantities.objective
-    assert b == pytest.approx(a, rel=1e-6)
-    assert quasi.certificate_.ok
+def test_minimize_finds_nothing_better(kernel, loss, A, c):
+    machine = LogisticRegression(kernel, loss=loss).fit(A, c)
+    problem = SmoothRisk(
+        make_gram(kernel, A, Need.PRODUCTS),
+        c,
+        len(set(c)),
+        np.ones(len(c)),
+        1.0,
+        LOSSES[loss],
+        True,
+    )
+    K, shape = kernel(A), (len(c) + 1, problem.columns)
+
+    def objective(z):
+        a, b = z.reshape(shape)[:-1], z.reshape(shape)[-1]
+        f = K @ a + b
+        pulls = problem.weighted_slopes(f)
+        gradient = np.vstack([K @ (pulls + a), pulls.sum(axis=0)])
+        return problem.risk(f) + 0.5 * float((a * (K @ a)).sum()), gradient.ravel()
+
+    start = np.vstack([np.zeros((len(c), shape[1])), machine.intercept_.reshape(1, -1)])
+    start[:-1] = machine.dual_coef_.reshape(len(c), -1)
+    best = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B").fun
+    assert machine.certificate_.ok
+    assert machine.certificate_.quantities.objective <= best * (1 + 1e-6)
+
+
+def test_the_old_name_of_the_quasi_newton_solver_warns():
+    with pytest.warns(FutureWarning, match="replaced by NewtonRisk"):
+        assert mercer.solvers.LBFGSRisk is NewtonRisk
 
 
 @pytest.mark.parametrize("make", [RowSpace, space_of])
@@ -248,7 +273,12 @@ def test_newton_by_conjugate_gradients(make, k):
     problem = SmoothRisk(gram, c, k, np.ones(60), 0.5, LogLoss(), True)
     space, watch = make(problem), Watch()
     found = descend(
-        space, space.zero(), lambda u, g: _by_gradients(space, u, g, watch), 1e-8, 50, watch
+        space,
+        space.zero(),
+        lambda u, g: _by_conjugate_gradients(space, u, g, watch),
+        1e-8,
+        50,
+        watch,
     )
     value = space.answer(found.element)
     assert found.status.ok and certify(problem, value, 1e-9).ok

@@ -17,7 +17,7 @@ from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base import WrappedMachine
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.logistic.newton_lbfgs import NewtonRisk
+from mercer.machines.logistic.newton import NewtonRisk
 
 _STEPS = 100  # scikit-learn's default
 _SMOOTH = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")

@@ -25,7 +25,7 @@ from mercer.machines.gaussian_process.problem import (
     LogParameters,
     ProcessClassification,
 )
-from mercer.machines.logistic.newton_lbfgs import NewtonRisk
+from mercer.machines.logistic.newton import NewtonRisk
 from mercer.machines.logistic.problem import SmoothRisk
 from mercer.resources import require_memory
 from mercer.rows.points import to_dense

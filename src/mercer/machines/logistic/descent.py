@@ -8,13 +8,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends import choose_backend
 from mercer.backends.lapack import interruptible
 from mercer.deadline import row_slices
-from mercer.gram import FactoredGram, Gram, exact
+from mercer.gram import DenseGram, FactoredGram, Gram, PrecomputedGram, exact
 from mercer.gram.factored import squared_lengths
 from mercer.machines.logistic.problem import SmoothRisk
 from mercer.machines.ridge.problem import Coefficients
@@ -32,9 +30,9 @@ from mercer.solvers.linear_algebra import dual_form
 # serves both, and with coefficients needs one product with K for each gradient.
 
 _EPS = float(np.finfo(float).eps)
+SMALL_NOT_CONVEX = 1200  # unknowns for which a loss that is not convex has exact Newton steps
 _NEAR = 1e-3  # of the mean squared length: means that are no trouble
 _ROWS = 1024  # of features, multiplied together
-_JITTERS = (16.0, 1e4, 1e7)  # times the rounding of a Cholesky factor
 
 
 class Element:
@@ -95,11 +93,7 @@ class Space(ABC):
         sqrt(k(x_i, x_i)); with a bias, distances from the mean, since it can move there at no cost.
     scale : float
         How long the constant feature of the bias is taken to be, squared.
-    agreement : float
-        Of the weights: how far coefficients of rows, by the slopes, may be from them at the end.
     """
-
-    agreement = np.inf
 
     def __init__(self, problem: SmoothRisk, diagonal: Array) -> None:
         self.problem = problem = problem.placed()
@@ -173,12 +167,6 @@ class Space(ABC):
             reach = np.sqrt(np.square(self.lengths) + (self.scale if self.problem.bias else 0.0))
             self._scale_of = u, float((reach @ sizes).sum())
         return self._scale_of[1]
-
-    def agrees(self, u: Element, size: float) -> bool:
-        """Return whether a gradient of this size leaves both forms of the answer near enough."""
-        if np.isinf(self.agreement):
-            return True
-        return bool(size <= self.agreement * self.problem.penalty * np.sqrt(self.squared(u)))
 
     def coef_of(self, u: Element) -> Any:
         """Return a = -s loss'(f) / penalty: what the coefficients of rows are at a minimum."""
@@ -269,28 +257,6 @@ class FeatureSpace(Space):
         return np.asarray(element.bias - self.middle @ element.coef)
 
 
-class TriangularSpace(FeatureSpace):
-    """Features that are the rows of a triangular factor of K + a little."""
-
-    def __init__(self, problem: SmoothRisk, factor: Array, diagonal: Array) -> None:
-        super().__init__(problem, factor, diagonal)
-        self._factor = factor
-
-    def answer(self, element: Element) -> Coefficients:
-        """Return coefficients by the slopes, or by the factor: what loses fewer digits.
-
-        Slopes that are all rounding, as of squares with hardly a penalty, say little; neither does
-        a factor of a matrix that is nearly singular.
-        """
-        direct = np.asarray(
-            linalg.solve_triangular(self._factor, element.coef, trans="T", lower=True)
-        )
-        found = [
-            Coefficients(coef, self._bias_of(element)) for coef in (self.coef_of(element), direct)
-        ]
-        return min(found, key=self.problem.objective)
-
-
 class RowSpace(Space):
     """Coefficients of rows, for any K that can be multiplied."""
 
@@ -334,21 +300,22 @@ def is_single(gram: Gram) -> bool:
 
 
 def space_of(problem: SmoothRisk) -> Space:
-    """Return the features where there are any, else the rows."""
+    """Return the space of the features if there are any, else that of coefficients.
+
+    A loss that is not convex needs exact Newton steps, which need features: those of a small
+    stored K are its scaled eigenvectors.
+    """
     gram = problem.gram
     if isinstance(gram, FactoredGram):
         return FeatureSpace(problem, gram.placed, gram.diag())
+    small = gram.shape[0] * problem.columns <= SMALL_NOT_CONVEX
+    if not problem.loss.convex and small and isinstance(gram, DenseGram | PrecomputedGram):
+        values, vectors = interruptible(
+            np.linalg.eigh, np.asarray(exact(gram).dense(), dtype=float)
+        )
+        kept = values > len(values) * _EPS * values[-1]
+        return FeatureSpace(problem, vectors[:, kept] * np.sqrt(values[kept]), gram.diag())
     return RowSpace(problem)
-
-
-def factored_space(problem: SmoothRisk) -> tuple[FeatureSpace, bool]:
-    """Return features for any stored K, its Cholesky factor; and whether K is semidefinite."""
-    gram = problem.gram
-    if isinstance(gram, FactoredGram):
-        return FeatureSpace(problem, gram.placed, gram.diag()), True
-    factor, semidefinite = _factor(gram)
-    kind = TriangularSpace if semidefinite else FeatureSpace
-    return kind(problem, factor, gram.diag()), semidefinite
 
 
 def _from_origin(features: Any, origin: Array) -> Any:
@@ -369,24 +336,9 @@ def _from_the_mean(problem: SmoothRisk) -> Array:
     return np.asarray(np.maximum(gram.diag() - 2 * means + share @ means, 0.0))
 
 
-def _factor(gram: Gram) -> tuple[Array, bool]:
-    K = np.asarray(exact(gram).dense() if is_single(gram) else gram.dense(), dtype=np.float64)
-    rounding = len(K) * _EPS * max(float(np.abs(K.diagonal()).max(initial=0.0)), 1e-300)
-    for jitter in _JITTERS:
-        A = np.array(K, order="C")
-        A.flat[:: len(A) + 1] += jitter * rounding
-        if choose_backend().cholesky(A) == 0:
-            for row, numbers in enumerate(A, start=1):
-                numbers[row:] = 0.0  # in place: a copy would be one matrix more
-            return A, True
-    values, vectors = interruptible(np.linalg.eigh, K)
-    kept = values > len(K) * _EPS * float(np.abs(values).max())
-    return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), False
-
-
 # --- descent -------------------------------------------------------------------------------------
 #
-# The descent that Newton's method and L-BFGS share: direction, a step that pays, the next look.
+# The descent that Newton steps of all kinds share: direction, line search, stopping rule.
 
 Direction = Callable[[Element, Element], Element]
 """Gives where to go from an element with its gradient."""
@@ -439,7 +391,7 @@ def _iterates(
         ended = None
         if not np.isfinite(value) or not np.isfinite(left):
             ended = Status.NOT_FINITE
-        elif left <= tol and _proven(space, value, size) and space.agrees(u, size):
+        elif left <= tol and _proven(space, value, size):
             ended = Status.SOLVED
         elif watch.tick(step, left):
             ended = watch.stopped or Status.STOPPED
@@ -466,11 +418,6 @@ def _proven(space: Space, value: float, size: float) -> bool:
     """Return whether the gradient proves the objective, bent by the penalty at least."""
     problem = space.problem
     return not problem.loss.convex or size**2 <= _GAP * 2 * problem.penalty * abs(value)
-
-
-def near(space: Space, u: Element, g: Element, tol: float) -> bool:
-    """Return whether the gradient is small beside what pulls on the function."""
-    return bool(space.inner(g, g) <= (tol * space.tolerance(u)) ** 2)
 
 
 def _by_gradient(space: Space, u: Element, d: Element, size: float) -> tuple[Element, float] | None:

@@ -52,7 +52,7 @@ from mercer.machines.base.targets import (
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.machines.logistic.newton_lbfgs import UnpenalizedNewton
+from mercer.machines.logistic.newton import UnpenalizedNewton
 from mercer.machines.logistic.problem import LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.machines.logistic.stochastic_gradient import (
     AnnealedGradient,
@@ -203,7 +203,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
     class_weight : dict, "balanced" or None, default=None
         Weight of the rows of each class, beside the sample weights.
     solver : Solver or None, default=None
-        `NewtonRisk`, `LBFGSRisk` or `AnnealedGradient`; None takes Newton's method. With steps of
+        `NewtonRisk` or `AnnealedGradient`; None takes Newton's method. With steps of
         a chosen length, as taught: `GradientDescent` or `StochasticGradient`.
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the fit.

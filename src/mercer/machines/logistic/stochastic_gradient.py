@@ -164,7 +164,7 @@ class AnnealedGradient(Solver):
             return None
         return (
             "AnnealedGradient needs a SmoothRisk whose kernel has an explicit finite feature map "
-            "(Linear, low-degree Polynomial); use NewtonRisk() or LBFGSRisk() for others"
+            "(Linear, low-degree Polynomial); use NewtonRisk() for others"
         )
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
