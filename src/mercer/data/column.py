@@ -111,7 +111,9 @@ def as_words(values: Array) -> Array:
         return values
     if values.dtype.kind == "M":
         return _objects([None if day is None else _day(day) for day in values.tolist()])
-    return _objects([None if isnan(number) else word_of(number) for number in values.tolist()])
+    known, place = np.unique(values, return_inverse=True)
+    words = _objects([None if isnan(number) else word_of(number) for number in known.tolist()])
+    return np.asarray(words[place])
 
 
 def word_of(number: float) -> str:
@@ -160,15 +162,18 @@ def _as_dates(name: str, values: Array) -> Array:
             "leave them numbers",
             column=name,
         )
-    known = {entry: None if entry is None else date_of(entry) for entry in set(values.tolist())}
-    for row, entry in enumerate(values.tolist()):
-        if entry is not None and known[entry] is None:
+    entries = values.tolist()
+    known = {entry: None if entry is None else date_of(entry) for entry in dict.fromkeys(entries)}
+    for entry, day in known.items():
+        if entry is not None and day is None:
             raise DataError(
-                f"{shorten(entry)!r} in row {row} is not a date; write dates as 2024-12-31 or "
-                "2024-12-31 23:59:59",
+                f"{shorten(entry)!r} in row {entries.index(entry)} is not a date; write dates as "
+                "2024-12-31 or 2024-12-31 23:59:59",
                 column=name,
             )
-    return np.array([known[entry] for entry in values.tolist()], dtype=DATES)
+    place = {entry: k for k, entry in enumerate(known)}
+    days = np.array(list(known.values()), dtype=DATES)
+    return days[np.fromiter(map(place.__getitem__, entries), np.intp, len(entries))]
 
 
 # --- entries of any origin ------------------------------------------------------------------

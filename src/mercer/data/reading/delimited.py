@@ -21,7 +21,6 @@ from mercer.data.reading.cells import (
     numbers_at_once,
     numbers_from,
     pyarrow,
-    short_numbers,
     words_from,
 )
 from mercer.data.reading.columns import inferred, known, refuse_lacking
@@ -52,7 +51,7 @@ class DelimitedFile:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
         # as far as is known
-        self._numbers_only, self._short, self._gaps = True, True, False
+        self._numbers_only, self._gaps = True, False
         self._known = False  # whether a schema says what the columns are
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
@@ -138,10 +137,7 @@ class DelimitedFile:
         place = {name: k for k, name in enumerate(self.names)}
         places = [place[name] for name in parsed]
         width, delimiter = len(self.names), self.dialect.delimiter
-        matrix, longest = None, self.options.limits.field
-        if self._short:
-            matrix = short_numbers(chunk, width, places, delimiter, self.cells, longest)
-            self._short = matrix is not None
+        matrix = None
         for gaps in (True,) if self._gaps else (False, True):
             if matrix is None:
                 matrix = numbers_at_once(chunk, width, places, delimiter, self.cells, gaps=gaps)
@@ -214,8 +210,8 @@ class DelimitedFile:
             name: "word" if kinds.get(name) in words else "number" for name in wanted
         }
         head = chunk.data.split(b"\n", _GUESS)[:_GUESS]
-        if not chunk.quoted:
-            few = Chunk(b"\n".join(head), chunk.line, False)
+        if chunk.whole or not chunk.quoted:
+            few = Chunk(b"\n".join(head), chunk.line, chunk.quoted, chunk.whole)
             for name in self.parse(few, parsed).failed:
                 if kinds.get(name) is not Kind.NUMBER:
                     parsed[name] = "word"

@@ -17,7 +17,8 @@ from mercer.data.kinds import date_of, has_decimal_comma, number_of
 #
 # A delimited text in pieces of whole records, and records cut into fields.
 #
-# Pieces without quotes are cut at line ends and delimiters by the fastest means there are; a
+# Pieces without quotes are cut at line ends and delimiters by the fastest means there are. In a
+# piece whose quotes stand around whole fields of one line, records end where lines do. Any other
 # piece with quotes goes through Python's csv module, which alone knows where its records end.
 
 _LINE_END = re.compile(rb"\r\n|\n|\r|$")
@@ -35,6 +36,8 @@ class Chunk:
         The number of the first one in the file.
     quoted : bool
         Whether quotes, or runs of blanks, make line ends and delimiters ambiguous.
+    whole : bool
+        Whether there are quotes, all around whole fields without line ends or quotes in them.
     held : list of lists of (fields, line)
         Its records, if they had to be cut to see where the last one ends; taken out when used.
     """
@@ -42,6 +45,7 @@ class Chunk:
     data: bytes
     line: int
     quoted: bool
+    whole: bool = False
     held: list[list[tuple[list[str], int]]] = field(default_factory=list)
 
 
@@ -151,14 +155,23 @@ def chunks(stream: LineStream, dialect: Dialect, size: int) -> Iterator[Chunk]:
     while data := stream.take(size):
         line = stream.line
         quoted = dialect.delimiter == " " or b'"' in data
-        held = []
-        if b'"' in data:
+        held, whole = [], b'"' in data and _quotes_whole_fields(data, dialect.delimiter)
+        if b'"' in data and not whole:
             data, records = _to_the_end_of_the_record(data, dialect, stream, size)
             held.append(records)
         stream.line += max(data.count(b"\n"), data.count(b"\r")) + (
             not data.endswith((b"\n", b"\r"))
         )
-        yield Chunk(data, line, quoted, held)
+        yield Chunk(data, line, quoted, whole, held)
+
+
+def _quotes_whole_fields(data: bytes, delimiter: str) -> bool:
+    """Return whether all quotes stand around whole fields, with no quote or line end inside."""
+    if delimiter == " ":
+        return False
+    mark = re.escape(delimiter.encode())
+    field = rb'(?:^|(?<=%s))"[^"\r\n]*"(?=%s|\r|\n|\Z)' % (mark, mark)
+    return 2 * len(re.findall(field, data, re.MULTILINE)) == data.count(b'"')
 
 
 def _to_the_end_of_the_record(
