@@ -44,6 +44,10 @@ from mercer.solvers.certificate import VACUOUS, Certificate, certify
 # that. Its objective may still be far off where slack of that size is dear. So the statement
 # bounds the objective if the gap does, and says that nothing is shown about it if the gap is 100
 # % or more.
+#
+# Primal, dual and gap are those of the answer itself. A classifier multiplied by a constant decides
+# alike, and the constant that brings the margin of its samples to 1 takes off what dear slack of
+# the size of the tolerance costs. That gap is measured apart, and the statement names it as such.
 
 _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
@@ -60,9 +64,9 @@ class BoxQPQuantities:
     ----------
     primal, dual : float
         Upper and lower bound on the optimal value (of the maximised form
-        p'b - b'Kb/2 - epsilon'|b|). The upper one is the primal objective of the answer, or, for a
-        classifier, of the answer scaled to a margin of 1 if that is less. It is infinite where K is
-        not shown to be positive semidefinite: then nothing is known about other answers.
+        p'b - b'Kb/2 - epsilon'|b|): the primal and dual objective of the answer. The upper one is
+        infinite where K is not shown to be positive semidefinite: then nothing is known about other
+        answers.
     gap : float
         Their difference.
     relative_gap : float
@@ -91,6 +95,10 @@ class BoxQPQuantities:
         What is added to the diagonal of K to make it positive semidefinite on the differences of
         feasible points: zero by the construction of the kernel, rounding where K was factored,
         infinite where that is not shown.
+    rescaled_gap : float
+        The relative gap of a classifier multiplied by the constant, at least 1, that brings its
+        margin to 1: another model with the same predictions. The relative gap itself if that is
+        less, and for other machines.
     """
 
     primal: float
@@ -109,6 +117,7 @@ class BoxQPQuantities:
     bound_fraction: float
     radius: float
     indefiniteness: float = 0.0
+    rescaled_gap: float = np.inf
 
 
 @certify.register
@@ -140,23 +149,32 @@ def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness)
         "no pair of points violates the optimality conditions by more than "
         f"{max(quantities.violation, 0.0):.1e}"
     )
-    bound = bound_of_objective(quantities.relative_gap, convex)
+    bound = bound_of_objective(quantities.relative_gap, convex, rescaled=quantities.rescaled_gap)
     return Certificate(bool(ok), quantities, tol, f"{met}; {bound}")
 
 
 def bound_of_objective(
-    relative_gap: float, convex: Definiteness, objective: str = "the objective"
+    relative_gap: float,
+    convex: Definiteness,
+    objective: str = "the objective",
+    rescaled: float = np.inf,
 ) -> str:
     """Return how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
         return f"{convex.obstacle}, so other points may be better by any amount"
+    found = f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
     if not relative_gap < VACUOUS:
         remedy = "; a smaller tol may bound it" if np.isfinite(relative_gap) else ""
-        return (
+        found = (
             "that makes the answer optimal for targets moved by as much, but nothing is shown "
             f"about {objective} for the given ones{remedy}"
         )
-    return f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
+    if not rescaled < min(relative_gap, VACUOUS):
+        return found
+    return (
+        f"{found}; multiplied by a constant that brings its margin to 1, which changes no "
+        f"prediction, its objective is within {100 * rescaled:.2g} % of the optimum"
+    )
 
 
 def measure(
@@ -183,24 +201,26 @@ def measure(
     lost = inner(problem.epsilons, np.abs(b))
     dual = inner(problem.linear, b) - 0.5 * inner(b, Kb) - lost
     squared = inner(b, Kb) - (0.0 if shift is None else inner(shift, b**2))
-    gap = np.inf
+    gap = rescaled = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
         rounding = _beside(problem, rounding, gamma(3) * np.abs(convex.shift * b))
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
-            gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
-        gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
-    size = max(abs(dual), abs(dual + gap), problem.least_objective(b), np.finfo(float).tiny)
+            rescaled = _rescaled_gap(problem, b, Kb, offset, dual, rounding)
+        shifted = convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
+        gap, rescaled = gap + shifted, rescaled + shifted
     if problem.margin_is_hidden(b, F):
-        gap = np.inf  # what rounding made of nothing is not near an optimum
+        gap = rescaled = np.inf  # what rounding made of nothing is not near an optimum
+    least = max(problem.least_objective(b), np.finfo(float).tiny)
+    relative = _relative(gap, dual, least)
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
     return BoxQPQuantities(
         dual + gap,
         dual,
         gap,
-        float(gap / size) if np.isfinite(gap) else np.inf,
+        relative,
         *_conditions(problem, b, F, offset, slack, zones),
         _infeasibility(problem, b),
         squared,
@@ -209,7 +229,14 @@ def measure(
         float(np.mean(zones[2])) if len(b) else 0.0,
         _radius(problem, shift),
         convex.shift,
+        min(relative, _relative(rescaled, dual, least)),
     )
+
+
+def _relative(gap: float, dual: float, least: float) -> float:
+    """Return a gap relative to the larger of the objectives that it lies between."""
+    size = max(abs(dual), abs(dual + gap), least)
+    return float(gap / size) if np.isfinite(gap) else np.inf
 
 
 def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
@@ -287,14 +314,14 @@ def _hard(problem: BoxQP) -> tuple[Array, Array]:
     return (up, down) if shift is None else (up & (shift == 0), down & (shift == 0))
 
 
-def _scaled_gap(
+def _rescaled_gap(
     problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float, rounding: Array
 ) -> float:
-    """Bound the optimum of a classifier by its function scaled to a margin of 1.
+    """Return the gap of a classifier multiplied so that its margin is 1.
 
-    Any w and offset bound it. A slack of delta that the tolerance left is multiplied by C, which
-    may be large or infinite; divided by 1 - delta, w and the offset have none, except in rows at
-    their bound. Where slack is squared, either none is left or it is as it was.
+    Any w and offset bound the optimum. A slack of delta that the tolerance left is multiplied by
+    C, which may be large or infinite; divided by 1 - delta, w and the offset have none, except in
+    samples at their bound. Where slack is squared, either none is left or it is as it was.
 
     Unlike `BoxQP.gap` this is a difference of two objectives, which cancels: what each may be off
     by is added, |b|'r with r what K b is known to, and what sums of n products lose, Higham (3.5).
@@ -416,6 +443,8 @@ class ManyQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by construction,
         rounding where K was factored, infinite where that is not shown.
+    rescaled_gap : float
+        The largest among the programmes.
     """
 
     programmes: int
@@ -435,6 +464,7 @@ class ManyQuantities:
     bound_fraction: float
     radius: float
     indefiniteness: float = 0.0
+    rescaled_gap: float = np.inf
 
 
 @certify.register
@@ -460,7 +490,9 @@ def judged_together(
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
         f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
     )
-    statement += bound_of_objective(together.relative_gap, convex, "every objective")
+    statement += bound_of_objective(
+        together.relative_gap, convex, "every objective", together.rescaled_gap
+    )
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
 
@@ -493,6 +525,7 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
         share("bound_fraction"),
         worst("radius"),
         worst("indefiniteness"),
+        worst("rescaled_gap"),
     )
 
 
