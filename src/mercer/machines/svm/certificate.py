@@ -162,14 +162,17 @@ def bound_of_objective(
     """Return how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
         return f"{convex.obstacle}, so other points may be better by any amount"
+    bounded, better = relative_gap < VACUOUS, rescaled < min(relative_gap, VACUOUS)
     found = f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
-    if not relative_gap < VACUOUS:
+    if not bounded and better:
+        found = f"nothing is shown about {objective} as it is"
+    elif not bounded:
         remedy = "; a smaller tol may bound it" if np.isfinite(relative_gap) else ""
         found = (
             "that makes the answer optimal for targets moved by as much, but nothing is shown "
             f"about {objective} for the given ones{remedy}"
         )
-    if not rescaled < min(relative_gap, VACUOUS):
+    if not better:
         return found
     return (
         f"{found}; multiplied by a constant that brings its margin to 1, which changes no "
