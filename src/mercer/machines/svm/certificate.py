@@ -53,6 +53,7 @@ _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
+_OPERATIONS = 1 << 23  # for values by other formulas: some 0.1 s
 _CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may hide
 
 
@@ -99,6 +100,11 @@ class BoxQPQuantities:
         The relative gap of a classifier multiplied by the constant, at least 1, that brings its
         margin to 1: another model with the same predictions. The relative gap itself if that is
         less, and for other machines.
+    outside_fraction : float
+        Fraction of the samples, by weight, that a half-space or a ball leaves outside; NaN for
+        other machines.
+    compared : int
+        Samples at which values were compared with those of kernel values by other formulas.
     """
 
     primal: float
@@ -118,6 +124,8 @@ class BoxQPQuantities:
     radius: float
     indefiniteness: float = 0.0
     rescaled_gap: float = np.inf
+    outside_fraction: float = np.nan
+    compared: int = 0
 
 
 @certify.register
@@ -187,18 +195,23 @@ def measure(
     Kb: Array,
     convex: Definiteness,
     rounding: Array | None = None,
+    programmes: int = 1,
 ) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data, and what is known of K.
 
-    `rounding` is what K b is known to, where K is not that of the programme's own Gram.
+    `rounding` is what K b is known to, where K is not that of the programme's own Gram. One of
+    several programmes is compared with other formulas by as many operations as all of them may
+    take, divided by their number.
     """
     problem = problem.placed()
     b, Kb = problem.beside(b), problem.beside(Kb)
     offset = problem.spread(intercept)
     if rounding is None:
-        Kb, rounding = _resolved(problem, b, Kb, offset)
+        compared = _compared(problem, b, Kb, programmes)
+        Kb, rounding, error = _resolved(problem, b, Kb, offset)
+        error, seen = (error, len(b)) if compared is None else compared
     else:
-        rounding = _counted(problem, Kb, rounding, offset)
+        error, seen, rounding = rounding, len(b), _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
     shift = problem.shift
     lost = inner(problem.epsilons, np.abs(b))
@@ -224,7 +237,7 @@ def measure(
         dual,
         gap,
         relative,
-        *_conditions(problem, b, F, offset, slack, zones),
+        *_conditions(problem, b, F, offset, slack, zones, error),
         _infeasibility(problem, b),
         squared,
         1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
@@ -233,6 +246,8 @@ def measure(
         _radius(problem, shift),
         convex.shift,
         min(relative, _relative(rescaled, dual, least)),
+        _outside(problem, F - offset),
+        seen,
     )
 
 
@@ -242,13 +257,26 @@ def _relative(gap: float, dual: float, least: float) -> float:
     return float(gap / size) if np.isfinite(gap) else np.inf
 
 
-def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
-    """Return K b and what slopes are known to, by sums without rounding where that matters."""
-    rounding = _counted(problem, Kb, problem.product_rounding(b), offset)
+def _compared(problem: BoxQP, b: Array, Kb: Array, programmes: int) -> tuple[Array, int] | None:
+    """Return how far K b is from that of other formulas, where K is evaluated by such."""
+    if not isinstance(b, np.ndarray) or not np.isfinite(Kb).all():
+        return None
+    return problem.product_error(b, Kb, _OPERATIONS / programmes)
+
+
+def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array, Array]:
+    """Return K b and what slopes are known to, by sums without rounding where that matters.
+
+    The third is what values that come from plain sums, as predictions do, may be off by.
+    """
+    plain = problem.product_rounding(b)
+    rounding = _counted(problem, Kb, plain, offset)
     if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
-        return Kb, rounding
+        return Kb, rounding, plain
     found = problem.accurate_product(b)
-    return (Kb, rounding) if found is None else (found[0], _counted(problem, *found, offset))
+    if found is None:
+        return Kb, rounding, plain
+    return found[0], _counted(problem, *found, offset), np.abs(found[0] - Kb) + found[1]
 
 
 def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array:
@@ -355,6 +383,14 @@ def _rescaled_gap(
     return max(0.0, best - dual) + lost
 
 
+def _outside(problem: BoxQP, slope: Array) -> float:
+    """Return the fraction of the weight at which the decision of a novelty detector is negative."""
+    if not problem.bordering:
+        return np.nan
+    weight = np.ones(len(slope)) if np.isinf(problem.upper).any() else problem.upper
+    return float(weight[slope > 0].sum() / max(float(weight.sum()), np.finfo(float).tiny))
+
+
 def _slack(problem: BoxQP, b: Array) -> Any:
     """Return how near a bound counts as being at it: other solvers do not assign bounds exactly.
 
@@ -378,14 +414,18 @@ def _conditions(
     offset: Array,
     slack: Array,
     zones: tuple[Array, Array, Array],
+    error: Array,
 ) -> tuple[float, float, float, float, float]:
-    """Return the largest violation of pairs and of each zone, and the error of the offset."""
+    """Return the largest violation of pairs and of each zone, and the error of the offset.
+
+    Each is the largest that values leave which are off by their error.
+    """
     finite = bool(np.isfinite(F).all() and np.isfinite(offset).all())
     if not finite or problem.margin_is_hidden(b, F):
         return np.inf, np.inf, np.inf, np.inf, np.inf
     unit = problem.unit(b, F)
-    rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
-    apart = problem.violation(b, F, slack)
+    rising, falling = problem.rising(b, F, slack) + error, problem.falling(b, F, slack) - error
+    apart = problem.violation(b, F, slack, error)
     apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]
     excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
     excess = _in_units(excess, unit)
@@ -484,7 +524,14 @@ def judged_together(
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
         found = [
-            measure(p, np.asarray(dual.coef, dtype=np.float64), dual.intercept, Kb, convex)
+            measure(
+                p,
+                np.asarray(dual.coef, dtype=np.float64),
+                dual.intercept,
+                Kb,
+                convex,
+                programmes=len(value.parts),
+            )
             for p, dual, Kb in pairs
         ]
         together = _together(found, [len(p.linear) for p in problem.problems])

@@ -95,8 +95,9 @@ def _lower(part: BoxState, criterion: Criterion, tol: float) -> float:
 
 
 def _smallest(part: BoxState) -> float:
-    """Return a violation that float64 just resolves."""
-    return _SMALLEST * float(part.problem.gram.diag().max(initial=0.0) * np.abs(part.b).sum())
+    """Return a violation that float64 just resolves, at a feature vector of median length."""
+    lengths = np.sqrt(np.abs(part.problem.gram.diag()))
+    return _SMALLEST * float(np.median(lengths) * (lengths @ np.abs(part.b)))
 
 
 def _refined(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:
