@@ -53,8 +53,9 @@ _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
+_SLIGHT = 0.05  # of the violation, or of the default tolerance: rounding that is not mentioned
 _OPERATIONS = 1 << 23  # for values by other formulas: some 0.1 s
-_CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may hide
+_CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may always hide
 
 
 @dataclass(frozen=True)
@@ -103,8 +104,11 @@ class BoxQPQuantities:
     outside_fraction : float
         Fraction of the samples, by weight, that a half-space or a ball leaves outside; NaN for
         other machines.
+    rounding : float
+        What may be added to the violation, as values of the decision function are rounded: by a
+        bound of float64 sums, or as seen in comparison with kernel values by other formulas.
     compared : int
-        Samples at which values were compared with those of kernel values by other formulas.
+        Samples whose values were compared or bounded; where not all, they are a random sample.
     """
 
     primal: float
@@ -125,6 +129,7 @@ class BoxQPQuantities:
     indefiniteness: float = 0.0
     rescaled_gap: float = np.inf
     outside_fraction: float = np.nan
+    rounding: float = 0.0
     compared: int = 0
 
 
@@ -134,7 +139,7 @@ def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
     convex = convexity(problem)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         Kb = np.asarray(exact(problem.gram) @ b)
-        quantities = measure(problem, b, value.intercept, Kb, convex)
+        quantities = measure(problem, b, value.intercept, Kb, convex, tol=tol)
     return judged(quantities, tol, convex)
 
 
@@ -149,16 +154,25 @@ def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness)
     tol = _TOL if tol is None else tol
     ok = (
         quantities.violation <= tol
+        and quantities.rounding <= tol
         and quantities.intercept_error <= tol
         and quantities.infeasibility <= _FEASIBLE
         and convex.shown
     )
-    met = (
-        "no pair of points violates the optimality conditions by more than "
-        f"{max(quantities.violation, 0.0):.1e}"
-    )
     bound = bound_of_objective(quantities.relative_gap, convex, rescaled=quantities.rescaled_gap)
-    return Certificate(bool(ok), quantities, tol, f"{met}; {bound}")
+    met = "no pair of points violates the optimality conditions by more than "
+    outside = ""
+    if np.isfinite(quantities.outside_fraction):
+        outside = f"; {quantities.outside_fraction:.2%} of the samples are outside"
+    return Certificate(bool(ok), quantities, tol, f"{met}{_sizes(quantities)}; {bound}{outside}")
+
+
+def _sizes(found: BoxQPQuantities | ManyQuantities) -> str:
+    """Return the violation, and what rounding may add to it where that is not much less."""
+    violation = max(found.violation, 0.0)
+    if found.rounding <= _SLIGHT * violation or found.rounding <= _SLIGHT * _TOL:
+        return f"{violation:.1e}"
+    return f"{violation:.1e}, and by rounding not by more than {found.rounding:.1e} in addition"
 
 
 def bound_of_objective(
@@ -195,11 +209,13 @@ def measure(
     Kb: Array,
     convex: Definiteness,
     rounding: Array | None = None,
+    tol: float | None = None,
     programmes: int = 1,
 ) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data, and what is known of K.
 
-    `rounding` is what K b is known to, where K is not that of the programme's own Gram. One of
+    `rounding` is what K b is known to, where K is not that of the programme's own Gram; `tol` says
+    how small it has to be to be left as it is. One of
     several programmes is compared with other formulas by as many operations as all of them may
     take, divided by their number.
     """
@@ -208,7 +224,7 @@ def measure(
     offset = problem.spread(intercept)
     if rounding is None:
         compared = _compared(problem, b, Kb, programmes)
-        Kb, rounding, error = _resolved(problem, b, Kb, offset)
+        Kb, rounding, error = _resolved(problem, b, Kb, offset, min(_CLEAR, _SLIGHT * (tol or 1.0)))
         error, seen = (error, len(b)) if compared is None else compared
     else:
         error, seen, rounding = rounding, len(b), _counted(problem, Kb, rounding, offset)
@@ -232,12 +248,13 @@ def measure(
     relative = _relative(gap, dual, least)
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
+    conditions = _conditions(problem, b, F, offset, slack, zones, error)
     return BoxQPQuantities(
         dual + gap,
         dual,
         gap,
         relative,
-        *_conditions(problem, b, F, offset, slack, zones, error),
+        *conditions[:-1],
         _infeasibility(problem, b),
         squared,
         1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
@@ -247,6 +264,7 @@ def measure(
         convex.shift,
         min(relative, _relative(rescaled, dual, least)),
         _outside(problem, F - offset),
+        conditions[-1],
         seen,
     )
 
@@ -264,14 +282,16 @@ def _compared(problem: BoxQP, b: Array, Kb: Array, programmes: int) -> tuple[Arr
     return problem.product_error(b, Kb, _OPERATIONS / programmes)
 
 
-def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array, Array]:
+def _resolved(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, clear: float
+) -> tuple[Array, Array, Array]:
     """Return K b and what slopes are known to, by sums without rounding where that matters.
 
     The third is what values that come from plain sums, as predictions do, may be off by.
     """
     plain = problem.product_rounding(b)
     rounding = _counted(problem, Kb, plain, offset)
-    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
+    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding, clear):
         return Kb, rounding, plain
     found = problem.accurate_product(b)
     if found is None:
@@ -304,13 +324,15 @@ def _lost(first: Any, second: Any) -> Any:
     return (first - (difference - back)) - (second + back)
 
 
-def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
+def _is_clear(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array, clear: float
+) -> bool:
     """Return whether rounding of K b is next to nothing in conditions and gap."""
     F = problem.linear - Kb
     objective = abs(inner(b, problem.linear + F)) / 2
     hidden = problem.gap(b, F - offset, rounding) - problem.gap(b, F - offset)
-    small = float(rounding.max(initial=0.0)) <= _CLEAR * problem.unit(b, F)
-    return small and (np.isnan(hidden) or hidden <= _CLEAR * objective)
+    small = float(rounding.max(initial=0.0)) <= clear * problem.unit(b, F)
+    return small and (np.isnan(hidden) or hidden <= clear * objective)
 
 
 def _lost_in_sums(problem: BoxQP, b: Array, intercept: float | Array) -> float:
@@ -415,22 +437,24 @@ def _conditions(
     slack: Array,
     zones: tuple[Array, Array, Array],
     error: Array,
-) -> tuple[float, float, float, float, float]:
+) -> tuple[float, float, float, float, float, float]:
     """Return the largest violation of pairs and of each zone, and the error of the offset.
 
-    Each is the largest that values leave which are off by their error.
+    The last is what pairs may violate the conditions by in addition, as values are off by `error`.
     """
     finite = bool(np.isfinite(F).all() and np.isfinite(offset).all())
     if not finite or problem.margin_is_hidden(b, F):
-        return np.inf, np.inf, np.inf, np.inf, np.inf
+        return np.inf, np.inf, np.inf, np.inf, np.inf, np.inf
     unit = problem.unit(b, F)
-    rising, falling = problem.rising(b, F, slack) + error, problem.falling(b, F, slack) - error
-    apart = problem.violation(b, F, slack, error)
-    apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]
+    apart = [problem.violation(b, F, slack), problem.violation(b, F, slack, error)]
+    apart = [one if np.isfinite(one) else 0.0 for one in apart]
+    apart, most = _in_units(np.array(apart), unit)
+    rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
     excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
     excess = _in_units(excess, unit)
     by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
-    return apart, by_zone[0], by_zone[1], by_zone[2], float(excess.max(initial=0.0))
+    more = max(0.0, float(most - max(apart, 0.0)))
+    return float(apart), *by_zone, float(excess.max(initial=0.0)), more
 
 
 def _in_units(violation: Array, unit: float) -> Array:
@@ -486,8 +510,10 @@ class ManyQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by construction,
         rounding where K was factored, infinite where that is not shown.
-    rescaled_gap : float
+    rescaled_gap, rounding : float
         The largest among the programmes.
+    compared : int
+        Samples whose values were compared or bounded, of all programmes.
     """
 
     programmes: int
@@ -508,6 +534,8 @@ class ManyQuantities:
     radius: float
     indefiniteness: float = 0.0
     rescaled_gap: float = np.inf
+    rounding: float = 0.0
+    compared: int = 0
 
 
 @certify.register
@@ -530,6 +558,7 @@ def judged_together(
                 dual.intercept,
                 Kb,
                 convex,
+                tol=tol,
                 programmes=len(value.parts),
             )
             for p, dual, Kb in pairs
@@ -538,7 +567,7 @@ def judged_together(
     verdicts = [judged(quantities, tol, convex) for quantities in found]
     statement = (
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
-        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
+        f"than {_sizes(together)} (worst: number {together.worst}); "
     )
     statement += bound_of_objective(
         together.relative_gap, convex, "every objective", together.rescaled_gap
@@ -576,6 +605,8 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
         worst("radius"),
         worst("indefiniteness"),
         worst("rescaled_gap"),
+        worst("rounding"),
+        int(total("compared")),
     )
 
 

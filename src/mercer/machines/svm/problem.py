@@ -39,6 +39,7 @@ from mercer.rows.points import to_host
 _LEAST_SHARE = 1e-15  # of its largest terms: an objective below that is counted as that
 # of what b could make of F at a feature vector of median length:
 _NOTHING = 1e-5  # a score at the border that is none
+_ROUNDED_SCORE = 1e3  # roundings of K: the same where K is given in few digits
 _NO_BALL = 1e-10  # half a squared radius that is none
 _LEAST_COMPARED = 16  # entries of K b, even where they take many operations
 
@@ -277,7 +278,11 @@ class BoxQP:
         if self.linear.any():
             return min(1.0, _NO_BALL * middle)
         rho = -float(np.atleast_1d(multipliers) @ self.totals) / size
-        return max(rho, 0.0 if self.parting else _NOTHING * middle)
+        if self.parting:
+            return max(rho, 0.0)
+        base = self.unwrapped.base  # a matrix may be given in float32
+        digits = np.finfo(base.dtype).eps if base.source is None and base.factor is None else EPS
+        return max(rho, max(_NOTHING, _ROUNDED_SCORE * float(digits)) * middle)
 
     @property
     def bordering(self) -> bool:
