@@ -229,6 +229,7 @@ def measure(
     else:
         error, seen, rounding = rounding, len(b), _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
+    error = error + _added_up(problem, b, Kb, offset)
     shift = problem.shift
     lost = inner(problem.epsilons, np.abs(b))
     dual = inner(problem.linear, b) - 0.5 * inner(b, Kb) - lost
@@ -273,6 +274,18 @@ def _relative(gap: float, dual: float, least: float) -> float:
     """Return a gap relative to the larger of the objectives that it lies between."""
     size = max(abs(dual), abs(dual + gap), least)
     return float(gap / size) if np.isfinite(gap) else np.inf
+
+
+def _added_up(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> Array:
+    """Bound what decision values lose as K b and constants are added up: four roundings in a row.
+
+    A ball adds k(x, x) and the squared norm of its center, and subtracts its squared radius, the
+    square of a root. F is half of that.
+    """
+    terms = np.abs(Kb) + np.abs(offset)
+    if problem.bordering and problem.linear.any():
+        terms = terms + np.abs(problem.linear) + np.abs(inner(b, Kb)) + np.abs(offset)
+    return np.asarray(gamma(4) * terms)
 
 
 def _compared(problem: BoxQP, b: Array, Kb: Array, programmes: int) -> tuple[Array, int] | None:
