@@ -41,6 +41,8 @@ _LEAST_SHARE = 1e-15  # of its largest terms: an objective below that is counted
 _NOTHING = 1e-5  # a score at the border that is none
 _ROUNDED_SCORE = 1e3  # roundings of K: the same where K is given in few digits
 _NO_BALL = 1e-10  # half a squared radius that is none
+UPDATED = 500.0  # roundings of K b: what a solver has of it, after many steps, may be off by
+_CENTER = 8.0  # roundings of the squared norm of the center: what scores add and subtract of it
 _LEAST_COMPARED = 16  # entries of K b, even where they take many operations
 
 
@@ -221,7 +223,11 @@ class BoxQP:
         if not self.bordering:
             return self.offsets(b, F)
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
-        rounding = EPS * lengths * inner(lengths, np.abs(b))  # a guess, by which nothing is claimed
+        # guesses, by which nothing is claimed: of K b, and of the squared norm of the center
+        total = inner(lengths, np.abs(b))
+        rounding = UPDATED * EPS * lengths * total
+        if self.linear.any():
+            rounding = rounding + _CENTER * EPS * total**2
         outermost = float((self.rising(b, F) + rounding).max(initial=-np.inf))
         return outermost if np.isfinite(outermost) else self.offsets(b, F)
 
@@ -255,14 +261,13 @@ class BoxQP:
         """Return the size of F that tolerances are relative to; zero where there is none.
 
         Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
-        with one, the objective: half the squared radius of a ball, at most 1. Both are at least a
-        share of what b could make of F at a feature vector of median length, as there may be no
+        with one, half the squared radius of a ball, at most 1. Both are at least a share of what b could make of F at a feature vector of median length, as there may be no
         half-space, or a ball of no size; a few long vectors do not set it.
         """
-        if self.scale is not None or not self.totals.any() or not self.linear.any():
+        if not self.bordering or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
-        objective = 0.5 * inner(b, self.linear + F) / float(np.abs(self.totals).sum())
-        return min(1.0, max(objective, self.least_unit(0.0)))
+        squared = inner(b, self.linear - F) + 2.0 * float(self.offsets(b, F))  # as `ball_radius`
+        return min(1.0, max(0.5 * squared, self.least_unit(0.0)))
 
     def least_unit(self, multipliers: float | Array) -> float:
         """Return what the multipliers of an answer tell of `unit` without K b.
