@@ -172,7 +172,7 @@ def _sizes(found: BoxQPQuantities | ManyQuantities) -> str:
     violation = max(found.violation, 0.0)
     if found.rounding <= _SLIGHT * violation or found.rounding <= _SLIGHT * _TOL:
         return f"{violation:.1e}"
-    return f"{violation:.1e}, and by rounding not by more than {found.rounding:.1e} in addition"
+    return f"{violation:.1e}, to which rounding may add {found.rounding:.1e}"
 
 
 def bound_of_objective(

@@ -45,7 +45,7 @@ from mercer.machines.base.targets import DistinctRows, distinct_rows, rows_as_th
 from mercer.machines.svm import problem as svm
 from mercer.machines.svm.descent import Gap, Violation
 from mercer.machines.svm.path import Each
-from mercer.machines.svm.problem import DEAREST, UPDATED, BoxQP, Dual, Duals, Many, MarginPath
+from mercer.machines.svm.problem import DEAREST, BoxQP, Dual, Duals, Many, MarginPath
 from mercer.rows.points import take
 from mercer.solvers.base import Solution, Solver
 from mercer.solvers.certificate import certify
@@ -221,6 +221,7 @@ class NuBox(TwoClassBox):
 _SOLVE_BELOW = 0.99  # of tol, so that the certificate, computed from the data, meets tol itself
 _LOOSEST_GAP = 0.5  # gaps near 100 % bound no objective, so that no tol means them
 _CRITERIA: dict[str, Violation | Gap] = {"violation": Violation(), "gap": Gap()}
+_UPDATED = 500.0  # roundings of K b: what a solver has of it, after many steps, may be off by
 _ROUNDED = 1e-13  # of targets: what sums of them, and of values of their size, may be off by
 
 PathWriter = Callable[[Fold, Sequence[Any]], FoldPath]
@@ -385,7 +386,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         offset = float(np.abs(np.atleast_1d(dual.intercept)).max(initial=0.0))
         asked = float(np.abs(problem.linear).max(initial=0.0)) + offset
         values = problem.largest_term_rounding(dual.coef)
-        rounded = _ROUNDED * asked + UPDATED * values
+        rounded = _ROUNDED * asked + _UPDATED * values
         return not rounded <= self.tol * problem.least_unit(dual.intercept)
 
     def _earlier_answer(self, problem: BoxQP | Many) -> Dual | Duals | None:

@@ -41,7 +41,7 @@ _LEAST_SHARE = 1e-15  # of its largest terms: an objective below that is counted
 _NOTHING = 1e-5  # a score at the border that is none
 _ROUNDED_SCORE = 1e3  # roundings of K: the same where K is given in few digits
 _NO_BALL = 1e-10  # half a squared radius that is none
-UPDATED = 500.0  # roundings of K b: what a solver has of it, after many steps, may be off by
+_SUMMED = 16.0  # roundings of K b: what two sums of its terms differ by, as a rule
 _CENTER = 8.0  # roundings of the squared norm of the center: what scores add and subtract of it
 _LEAST_COMPARED = 16  # entries of K b, even where they take many operations
 
@@ -225,7 +225,7 @@ class BoxQP:
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         # guesses, by which nothing is claimed: of K b, and of the squared norm of the center
         total = inner(lengths, np.abs(b))
-        rounding = UPDATED * EPS * lengths * total
+        rounding = _SUMMED * EPS * lengths * total
         if self.linear.any():
             rounding = rounding + _CENTER * EPS * total**2
         outermost = float((self.rising(b, F) + rounding).max(initial=-np.inf))
@@ -261,8 +261,9 @@ class BoxQP:
         """Return the size of F that tolerances are relative to; zero where there is none.
 
         Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
-        with one, half the squared radius of a ball, at most 1. Both are at least a share of what b could make of F at a feature vector of median length, as there may be no
-        half-space, or a ball of no size; a few long vectors do not set it.
+        with one, half the squared radius of a ball, at most 1. There may be no half-space, or a
+        ball of no size: so both are at least a share of what b could make of F at a feature vector
+        of median length, which a few long ones do not set.
         """
         if not self.bordering or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
