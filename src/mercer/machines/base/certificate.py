@@ -138,14 +138,19 @@ def _to_be_factored(gram: Gram) -> bool:
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
     """Judge an answer by its duality gap, relative to the objective.
 
-    A gap of 100 % bounds nothing, whatever the tolerance.
+    A gap of 100 % bounds nothing, whatever the tolerance. Where no slack is allowed, every
+    violation costs infinitely much: then the gap of the rescaled classifier counts.
     """
     found = certify(problem, value, tol)
     measured = found.quantities
-    ok = measured.relative_gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
     if not isfinite(measured.indefiniteness):
         return replace(found, ok=False)  # nothing is known of an optimum
-    statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
+    gap, objective = measured.relative_gap, "the objective"
+    if not isfinite(gap) and isfinite(getattr(measured, "rescaled_gap", gap)):
+        gap = measured.rescaled_gap
+        objective = "multiplied by a constant that brings its margin to 1, its objective"
+    ok = gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
+    statement = f"{objective} is within {gap:.1e} of the optimum, relatively"
     return Certificate(bool(ok), measured, tol, statement)
 
 
