@@ -10,6 +10,7 @@ namespace mercer {
 namespace {
 
 constexpr Size kDirectLimit = 16;  // up to this many features differences cost no more
+constexpr Size kMedianRows = 63;   // rows whose medians are taken
 
 // Column means in float64, summed in a fixed order; a column without a finite mean is not moved.
 template <class S>
@@ -30,6 +31,36 @@ std::vector<double> column_means(DenseInput<S> in, Work work) {
     if (!std::isfinite(mean)) mean = 0;
   }
   return means;
+}
+
+// Medians of the finite entries of some rows. Single rows far away do not move them, as they do
+// means, so that the others stay near the origin and keep their digits.
+template <class S>
+std::vector<double> column_medians(DenseInput<S> in) {
+  const Size d = in.features, count = std::min(in.rows, kMedianRows);
+  std::vector<double> medians(static_cast<std::size_t>(d)), entries;
+  for (Size k = 0; k < d; ++k) {
+    entries.clear();
+    for (Size i = 0; i < count; ++i) {
+      const auto value = static_cast<double>(in.values[(i * in.rows / count) * d + k]);
+      if (std::isfinite(value)) entries.push_back(value);
+    }
+    if (entries.empty()) continue;
+    const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
+    std::nth_element(entries.begin(), middle, entries.end());
+    medians[static_cast<std::size_t>(k)] = *middle;
+  }
+  return medians;
+}
+
+// What rows are compared about. Distances do not depend on it, their rounding does: differences of
+// entries as they are have the least, products the less the shorter rows are. Rows in float32 are
+// rounded to it about their means.
+template <class T, class S>
+std::vector<double> origin(const Leaf<T>& leaf, DenseInput<S> columns, Work work) {
+  if (leaf.statistic != kSqDist && leaf.statistic != kAbsDist) return {};
+  if (sizeof(T) == 4) return column_means(columns, work);
+  return leaf.factor != 0 ? column_medians(columns) : std::vector<double>{};
 }
 
 // Four sums side by side, which vector registers hold.
@@ -118,9 +149,8 @@ Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const Dense
     leaf.factor = -2;
   }
   const DenseInput<S> columns = y ? *y : x;
-  const bool movable = statistic == kSqDist || statistic == kAbsDist;
-  const std::vector<double> means = movable ? column_means(columns, work) : std::vector<double>{};
-  const double* shift = movable ? means.data() : nullptr;
+  const std::vector<double> moved = origin(leaf, columns, work);
+  const double* shift = moved.empty() ? nullptr : moved.data();
   prepare_x(leaf, x, shift, work);
   prepare_y(leaf, columns, shift, tiles.nr, work);
   return leaf;

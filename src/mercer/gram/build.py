@@ -430,6 +430,8 @@ def refuse_extremes(
     if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
         own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
     largest = float(own.max(initial=0.0))
+    if largest == 0.0 and gram.at_hand is not None and abs(gram.at_hand).max() > 0:
+        largest = float(np.finfo(np.float64).tiny)  # squares that underflow
     if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
         return gram
     row = int(own.argmax()) if rows is None else int(rows[own.argmax()])

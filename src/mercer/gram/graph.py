@@ -16,6 +16,7 @@ from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.neighbor_order import closeness
+from mercer.backends.operands import operand
 from mercer.expression import AbsDist, SqDist, Statistic, bind_columns
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, exact
 from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source, mapped_once
@@ -189,8 +190,9 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     order = closeness(source.expression)
     pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
     key = np.array(pairs.rows(slice(0, len(points))))
-    if order.direct and isinstance(order.key, SqDist | AbsDist) and not order.key.steps:
-        _compare_again(key, to_dense(take(source.X, points)), source.X, type(order.key))
+    if order.direct and isinstance(order.key, SqDist | AbsDist):
+        rows = operand(order.key, source.X)
+        _compare_again(key, to_dense(take(rows, points)), rows, type(order.key))
     largest = float(np.abs(source.diag()).max(initial=0.0))
     return key, 0.0 if order.direct else ROUNDINGS * largest
 
