@@ -11,6 +11,7 @@ namespace {
 
 constexpr Size kDirectLimit = 16;  // up to this many features differences cost no more
 constexpr Size kMedianRows = 63;   // rows whose medians are taken
+constexpr double kMoved = 4;       // squared lengths about means, over those about medians
 
 // Column means in float64, summed in a fixed order; a column without a finite mean is not moved.
 template <class S>
@@ -33,34 +34,63 @@ std::vector<double> column_means(DenseInput<S> in, Work work) {
   return means;
 }
 
-// Medians of the finite entries of some rows. Single rows far away do not move them, as they do
-// means, so that the others stay near the origin and keep their digits.
+// Rows by which the middle of all is found: at equal steps, the same for any threads.
 template <class S>
-std::vector<double> column_medians(DenseInput<S> in) {
-  const Size d = in.features, count = std::min(in.rows, kMedianRows);
-  std::vector<double> medians(static_cast<std::size_t>(d)), entries;
-  for (Size k = 0; k < d; ++k) {
+std::vector<const S*> some_rows(DenseInput<S> in) {
+  const Size count = std::min(in.rows, kMedianRows);
+  std::vector<const S*> rows;
+  for (Size i = 0; i < count; ++i) rows.push_back(in.values + (i * in.rows / count) * in.features);
+  return rows;
+}
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+template <class S>
+std::vector<double> column_medians(const std::vector<const S*>& rows, Size features) {
+  std::vector<double> medians(static_cast<std::size_t>(features)), entries;
+  for (Size k = 0; k < features; ++k) {
     entries.clear();
-    for (Size i = 0; i < count; ++i) {
-      const auto value = static_cast<double>(in.values[(i * in.rows / count) * d + k]);
-      if (std::isfinite(value)) entries.push_back(value);
+    for (const S* row : rows) {
+      if (std::isfinite(row[k])) entries.push_back(static_cast<double>(row[k]));
     }
-    if (entries.empty()) continue;
-    const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
-    std::nth_element(entries.begin(), middle, entries.end());
-    medians[static_cast<std::size_t>(k)] = *middle;
+    medians[static_cast<std::size_t>(k)] = median(entries);
   }
   return medians;
 }
 
-// What rows are compared about. Distances do not depend on it, their rounding does: differences of
-// entries as they are have the least, products the less the shorter rows are. Rows in float32 are
-// rounded to it about their means.
+// The median of squared distances of rows from a point.
+template <class S>
+double usual_length(const std::vector<const S*>& rows, const std::vector<double>& from) {
+  std::vector<double> lengths;
+  for (const S* row : rows) {
+    double sum = 0;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const double gap = static_cast<double>(row[k]) - from[k];
+      sum += gap * gap;
+    }
+    if (!std::isnan(sum)) lengths.push_back(sum);
+  }
+  return median(lengths);
+}
+
+// What rows are compared about. Distances do not depend on it, their rounding does. Differences of
+// float64 entries as they are round least. Products round the less, the shorter rows are: means
+// serve, unless a few rows far away moved them from all others, which medians do not follow. So do
+// entries that are rounded to float32.
 template <class T, class S>
 std::vector<double> origin(const Leaf<T>& leaf, DenseInput<S> columns, Work work) {
   if (leaf.statistic != kSqDist && leaf.statistic != kAbsDist) return {};
-  if (sizeof(T) == 4) return column_means(columns, work);
-  return leaf.factor != 0 ? column_medians(columns) : std::vector<double>{};
+  if (sizeof(T) == 8 && leaf.factor == 0) return {};
+  std::vector<double> means = column_means(columns, work);
+  const std::vector<const S*> rows = some_rows(columns);
+  std::vector<double> medians = column_medians(rows, columns.features);
+  const bool moved = kMoved * usual_length(rows, medians) < usual_length(rows, means);
+  return moved ? medians : means;
 }
 
 // Four sums side by side, which vector registers hold.
