@@ -11,6 +11,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.box_programs import Form
+from mercer.backends.operands import operand
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
@@ -407,6 +408,14 @@ def _too_far(gram: Gram) -> Array:
     return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
 
 
+def _underflows(gram: Gram) -> bool:
+    """Return whether products of rows that are not zero are."""
+    source = gram.source
+    linear = source is not None and isinstance(source.expression, Dot) and not is_objects(source.X)
+    rows = operand(source.expression, source.X) if source is not None and linear else gram.at_hand
+    return rows is not None and rows.shape[0] > 0 and bool(abs(rows).max() > 0)
+
+
 def refuse_extremes(
     owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
 ) -> Gram:
@@ -430,8 +439,8 @@ def refuse_extremes(
     if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
         own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
     largest = float(own.max(initial=0.0))
-    if largest == 0.0 and gram.at_hand is not None and abs(gram.at_hand).max() > 0:
-        largest = float(np.finfo(np.float64).tiny)  # squares that underflow
+    if largest == 0.0 and _underflows(gram):
+        largest = float(np.finfo(np.float64).tiny)
     if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
         return gram
     row = int(own.argmax()) if rows is None else int(rows[own.argmax()])

@@ -96,6 +96,16 @@ def about_origin(kernel: Kernel, X: Points, rows: Array) -> FactoredGram | None:
     return FactoredGram.of(CenteredFeatures(features, origin), F)
 
 
+def less_given(expansion: Expansion, origin: Array | None) -> Expansion:
+    """Return f of rows less the origin as a function of rows as they are given, which it moves."""
+    if origin is None:
+        return expansion
+    features = feature_map(Linear().expression(), len(origin))
+    assert features is not None
+    weights = weights_of(expansion, len(origin))
+    return FeatureExpansion(CenteredFeatures(features, origin), weights, np.zeros(weights.shape[1]))
+
+
 def constant_as_given(gram: Gram, weights: Array | None, constants: Array) -> Array:
     """Return the constants of w'x + b at rows as they are given, from those of rows less an origin.
 
