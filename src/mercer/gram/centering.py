@@ -19,7 +19,6 @@ from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
 from mercer.gram.factored import FactoredGram, FeatureFunction, StreamedGram, squared_lengths
 from mercer.rows.points import is_sparse, to_dense
 
-
 _EPS = float(np.finfo(np.float64).eps)
 
 
