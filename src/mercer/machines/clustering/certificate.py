@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.gram import exact
+from mercer.gram import Gram, exact
 from mercer.gram.accurate_products import gamma
 from mercer.gram.centering import CenteredFeatures
 from mercer.gram.definite import NEGATIVE
-from mercer.gram.factored import squared_lengths
 from mercer.machines.clustering.distances import (
     RELATIVE,
     feature_means,
@@ -29,6 +28,7 @@ from mercer.machines.clustering.problem import (
     Partition,
 )
 from mercer.machines.clustering.sinkhorn import Scales, Scaling
+from mercer.rows.chunks import chunked
 from mercer.solvers.base import Watch
 from mercer.solvers.certificate import Certificate, certify, larger
 
@@ -38,7 +38,7 @@ from mercer.solvers.certificate import Certificate, certify, larger
 
 _PARTITION_TOL = 1e-6
 _SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains by products are shares
-_SMALL = 1e-12  # of the lengths of features: distances from means below are rounding of features
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def _partition_measure(problem: Partition, labels: Array, tol: float) -> Partiti
         sum(part.excess for part in found) / size,
         max(0.0, *(part.gain for part in found)) / size,
         min(0.0, *(part.least for part in found)) / apart.longest,
-        sum(part.lost for part in found) / size,
+        apart.lost / size,
         size,
     )
 
@@ -178,7 +178,6 @@ class _Looked(NamedTuple):
     excess: float
     gain: float
     least: float
-    lost: float  # of the objective, by rounding
 
 
 def _look(
@@ -199,13 +198,12 @@ def _look(
     rounding[empty] = np.inf
     beyond = low[here, every] - np.maximum(D + rounding, 0.0).min(axis=0)
     misplaced = int((beyond > tol * high).sum())
-    lost = float(w @ np.maximum(rounding[here, every] - equal, 0.0))
     others = low.copy()
     others[here, every] = np.inf
     excess = np.maximum(high - others.min(axis=0) - equal, 0.0)
     # leaving a pair counts a distance twice, joining another cluster once
     gains = _move_gains(low, high, here, w, W, sizes) - 3.0 * w * equal
-    return _Looked(misplaced, float(w @ excess), float(gains.max(initial=0.0)), least, lost)
+    return _Looked(misplaced, float(w @ excess), float(gains.max(initial=0.0)), least)
 
 
 class Distances(NamedTuple):
@@ -222,6 +220,8 @@ class Distances(NamedTuple):
         Weighted sum of squared distances to the means.
     scatter : float
         The same to the mean of all points.
+    lost : float
+        A bound of what rounding did to the objective.
     unit : float
         What gains are shares of: the objective, or what rounding hides of it, if that is more.
     longest : float
@@ -232,6 +232,7 @@ class Distances(NamedTuple):
     weights: Array
     objective: float
     scatter: float
+    lost: float
     unit: float
     longest: float
 
@@ -244,33 +245,56 @@ class Distances(NamedTuple):
 def distances_of(problem: Partition, labels: Array) -> Distances:
     """Compute distances anew: by differences of features where there are any, else from K."""
     diagonal = np.abs(problem.gram.diag())
-    trace = float(problem.weights @ diagonal)
     longest = max(float(diagonal.max(initial=0.0)), np.finfo(float).tiny)
     if problem.gram.factor is not None:
-        of, W, objective, scatter = _by_features(problem, labels)
-        unit = max(objective, _SMALL**2 * trace, np.finfo(float).tiny)
-    else:
-        of, W, objective, scatter = _by_products(problem, labels)
-        unit = max(abs(objective), _SCATTER * scatter, _TRACE * trace, np.finfo(float).tiny)
-    return Distances(of, W, objective, scatter, unit, longest)
+        return _by_features(problem, labels, longest)
+    return _by_products(problem, labels, longest)
 
 
-def _by_features(problem: Partition, labels: Array) -> tuple[Any, ...]:
+def _by_features(problem: Partition, labels: Array, longest: float) -> Distances:
     F, w, found = problem.gram.factor, problem.weights, problem.feature_means(labels)
-    lost = float(np.finfo(np.float64).eps) * isinstance(problem.gram.features, CenteredFeatures)
+    moved = _moved(problem.gram)
     all_in_one = np.zeros(len(labels), dtype=np.intp)
     scatter = feature_means(F, all_in_one, w, problem.feature_sums(labels).sum(axis=0)[None])
 
     def of(rows: slice) -> tuple[Array, Array, Array]:
         D = squared_distances(F[rows], found.means)
-        # |x - m| is off by the rounding of the mean, and of features less their origin
-        moved = found.rounding[:, None] + lost * np.sqrt(squared_lengths(F[rows]))
-        return D, RELATIVE * D + 2.0 * moved * np.sqrt(D) + moved**2, np.zeros(D.shape[1])
+        off = found.rounding[:, None] + moved[rows]  # |x - m| is off by that
+        return D, RELATIVE * D + 2.0 * off * np.sqrt(D) + off**2, equal[rows]
 
-    return of, found.weights, found.objective, scatter.objective
+    # distances up to that are zero: rows lie on means, of which nobody knows more
+    equal = 4.0 * (moved + found.rounding[labels]) ** 2
+    # means make the sum least: what they are off by adds its square, Cauchy and Schwarz the rest
+    most, level = float(w @ moved**2), float(found.weights @ found.rounding**2)
+    lost = RELATIVE * found.objective + 2.0 * np.sqrt(found.objective * most) + most + level
+    unit = max(found.objective, float(w @ equal))
+    known = lost if unit == found.objective else 0.0
+    unit = max(unit, _LEAST)
+    W, scattered = found.weights, scatter.objective
+    return Distances(of, W, found.objective, scattered, float(known), unit, longest)
 
 
-def _by_products(problem: Partition, labels: Array) -> tuple[Any, ...]:
+def _moved(gram: Gram) -> Array:
+    """Bound what rounding did to rows when their origin was moved.
+
+    x - o is a number, and the difference exact, where x is between o / 2 and 2 o (Sterbenz). Else
+    it rounds by half a unit in its last place.
+    """
+    F, origin = gram.factor, getattr(gram.features, "mean", None)
+    if not isinstance(gram.features, CenteredFeatures) or origin is None or not origin.any():
+        return np.zeros(gram.shape[0])
+    away = np.flatnonzero(origin)
+
+    def chunk(rows: slice) -> Array:
+        part = F[rows][:, away]
+        ratio = part / origin[away]
+        rounded = np.where((ratio >= -0.49) & (ratio <= 0.99), 0.0, part)
+        return np.sqrt(np.einsum("ij,ij->i", rounded, rounded))
+
+    return float(np.finfo(np.float64).eps) * np.concatenate(chunked(chunk, len(F)))
+
+
+def _by_products(problem: Partition, labels: Array, longest: float) -> Distances:
     """Return distances k(x, x) - 2 sum_j w_j k(x, x_j) / W + sum_ij w_i w_j k(x_i, x_j) / W^2.
 
     With |k(x, y)|^2 <= k(x, x) k(y, y), sums of n products round by at most gamma_n of the square
@@ -287,12 +311,18 @@ def _by_products(problem: Partition, labels: Array) -> tuple[Any, ...]:
     lengths = np.sqrt(np.abs(diagonal))
     reach, level = (columns.T @ lengths) / safe, within / safe**2
 
+    equal = 8.0 * gamma(n + 16) * np.abs(diagonal)
+    lost = gamma(n + 16) * (lengths + reach[labels]) ** 2 - equal
+
     def of(rows: slice) -> tuple[Array, Array, Array]:
         D = (-2.0 / safe)[:, None] * sums[rows].T + diagonal[rows] + level[:, None]
         rounding = gamma(n + 16) * (lengths[rows] + reach[:, None]) ** 2
-        return D, rounding, 8.0 * gamma(n + 16) * lengths[rows] ** 2
+        return D, rounding, equal[rows]
 
-    return of, W, objective, scatter
+    trace = float(w @ np.abs(diagonal))
+    unit = max(abs(objective), _SCATTER * scatter, _TRACE * trace, _LEAST)
+    lost = float(w @ np.maximum(lost, 0.0))
+    return Distances(of, W, objective, scatter, lost, unit, longest)
 
 
 def _move_gains(low: Array, high: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:

@@ -151,7 +151,8 @@ def feature_means(F: Any, labels: Array, weights: Array, sums: Array) -> Feature
     if is_sparse(F):
         lengths = np.bincount(labels, weights * np.sqrt(squared_lengths(F)), k)
         added = gamma(n + 4) * lengths / safe
-    return FeatureMeans(means, W, spread, 2.0 * eps * size + added)
+    rounding = np.where(spread > 0, 2.0 * eps * size + added, 0.0)  # members that are their mean
+    return FeatureMeans(means, W, spread, rounding)
 
 
 def _mean_rest(F: Array, means: Array, labels: Array, weights: Array) -> Array:

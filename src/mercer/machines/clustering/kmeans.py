@@ -18,7 +18,7 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
 from mercer.gram import Expansion, FactoredGram, Gram, Need, Source, make_gram
-from mercer.gram.build import refuse_extremes, refuse_overflow
+from mercer.gram.build import refuse_overflow, refuse_underflow
 from mercer.gram.factored import FeatureExpansion, over_features, squared_lengths
 from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed
@@ -597,7 +597,8 @@ class KMeans(
             wide = wide_features(expression, merged, rows.weight)
             if wide is not None:
                 refuse_overflow(wide, self.kernel_, rows.first)
-                return refuse_extremes("KMeans", wide, self.kernel_, rows.first, small=True)
+                refuse_underflow("KMeans", wide, self.kernel_, rows.first)
+                return wide
         dtype = stored_dtype(len(rows.first), scattered)
         gram = make_gram(self.kernel_, merged, Need.PRODUCTS, dtype=dtype, **options)
         near = about_the_middle(gram, rows.weight)
