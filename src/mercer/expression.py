@@ -38,7 +38,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Multiply each column by its factor."""
+    """Multiply each column by its factor, or all columns by one (an array without dimensions)."""
 
     factors: FrozenArray
 
@@ -55,6 +55,11 @@ class Mapped:
     """Replace the block of rows by `function(block)`."""
 
     function: Callable[[Any], Any]
+
+
+# Binary exponent up to which squares of numbers, and sums of many, keep their distance from both
+# ends of the range of float64.
+SQUARABLE = 448
 
 
 @dataclass(frozen=True)

@@ -69,6 +69,8 @@ def _(step: Columns, X: Points) -> Points:
 @apply_step.register
 def _(step: Stretch, X: Points) -> Points:
     factors = step.factors.array
+    if factors.ndim == 0:
+        return as_points(X.astype(np.float64) * float(factors))  # out of the range of float32
     if factors.shape != (X.shape[1],):
         raise ValueError(
             f"the kernel has {factors.shape[0]} scales, one per feature, but X has "

@@ -42,6 +42,7 @@ from mercer.machines.neighbors.search import (
     RowSearch,
     RowSimilarity,
     copies_of,
+    squarable,
     votes,
     warn_of_silent_rows,
     winners,
@@ -253,7 +254,7 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
                 "NearestNeighbors: distances need k(z, z) of the new rows, which a precomputed "
                 "matrix does not have; pass return_distance=False"
             )
-        return np.sqrt(np.maximum(squared, 0.0)), index
+        return np.sqrt(np.maximum(squared, 0.0)) * self._search.unit, index
 
     def _near(self, X: Any) -> FoundRows:
         check_is_fitted(self)
@@ -308,7 +309,10 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             return of_matrix(gram.dense(), rows.first, X.shape[0])
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         of_rows = {"distance": RowSearch, "similarity": RowSimilarity}[self.by]
-        source = Source(expression, take(X, rows.first))
+        points = take(X, rows.first)
+        if self.by == "distance":
+            expression = squarable(expression, points)
+        source = Source(expression, points)
         if (self.votes, self.by) != ("plain", "distance"):  # which compare rows without k(x, z)
             refuse_overflow_of(source, self.kernel_, rows.first)
         return of_rows(source)

@@ -9,14 +9,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.array_types import Array, Points
+from mercer.array_types import Array, FrozenArray, Points
+from mercer.backends.operands import operand
 from mercer.deadline import check
+from mercer.expression import SQUARABLE, Dot, Expression, Stretch
 from mercer.gram import Source
 from mercer.gram.graph import neighbours
 from mercer.gram.precomputed import rectangle
 from mercer.machines.base.targets import DistinctRows
 from mercer.resources import rows_at_once
-from mercer.rows.points import row_count
+from mercer.rows.points import is_objects, row_count
 
 # --- nearest samples -----------------------------------------------------------------------------
 #
@@ -67,6 +69,14 @@ class RowSearch(NeighbourSearch):
 
     source: Source
 
+    @property
+    def unit(self) -> float:
+        """What distances are counted in; see `squarable`."""
+        steps = getattr(self.source.expression, "steps", ())
+        last = steps[-1] if steps else None
+        whole = isinstance(last, Stretch) and last.factors.array.ndim == 0
+        return 1.0 / float(last.factors.array) if whole else 1.0
+
     def among(self, count: int) -> FoundRows:
         """Compare all training rows."""
         return self._found(*neighbours(self.source, count), self.source)
@@ -86,6 +96,29 @@ class RowSearch(NeighbourSearch):
         with np.errstate(over="ignore", invalid="ignore"):  # refused where votes are made of them
             lengths = 0.5 * rows.diag()[:, None] + 0.5 * self.source.diag()[index]
             return FoundRows(index, squared, lengths - 0.5 * squared)
+
+
+def squarable(expression: Expression, X: Points) -> Expression:
+    """Return the linear kernel on rows in a unit in which their squares are numbers.
+
+    Other kernels, and rows of ordinary size, stay as they are. Neighbors do not depend on the unit.
+
+    Examples
+    --------
+    >>> from mercer.expression import Dot
+    >>> squarable(Dot(), np.array([[3.0], [1.0]]))
+    Dot(steps=())
+    >>> squarable(Dot(), np.array([[2.0**-600], [0.0]])).steps[0].factors.array == 2.0**599
+    np.True_
+    """
+    if not isinstance(expression, Dot) or is_objects(X):
+        return expression
+    rows = operand(expression, X)
+    exponent = int(np.frexp(float(abs(rows).max()) if rows.shape[0] * rows.shape[1] else 1.0)[1])
+    if abs(exponent) <= SQUARABLE:
+        return expression
+    unit = np.ldexp(1.0, min(-exponent, np.finfo(np.float64).maxexp - 1))
+    return Dot((*expression.steps, Stretch(FrozenArray(unit))))
 
 
 @dataclass(frozen=True, eq=False)

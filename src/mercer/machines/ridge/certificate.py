@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array
+from mercer.expression import Mapped
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.accurate_products import (
     accurate_product,
@@ -17,6 +18,8 @@ from mercer.gram.accurate_products import (
     transposed_product,
 )
 from mercer.gram.base import RKHSFunction
+from mercer.gram.centering import CenteredFeatures
+from mercer.gram.factored import RowMap
 from mercer.machines.ridge.problem import (
     NEGLIGIBLE,
     Coefficients,
@@ -26,7 +29,7 @@ from mercer.machines.ridge.problem import (
     PathValue,
     RidgePath,
 )
-from mercer.rows.points import is_sparse
+from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.certificate import Certificate, certify, norms
 
 # --- linear system -------------------------------------------------------------------------------
@@ -42,6 +45,8 @@ from mercer.solvers.certificate import Certificate, certify, norms
 
 _TOL = 1e-6
 _ROUGH = 1e-8  # of the right-hand side: rounding of sums that could hide a hundredth of tol
+_DECOMPOSED = 1e9  # products up to which singular values are soon found
+_TINY = float(np.finfo(np.float64).tiny)
 _MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 _ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
 
@@ -67,6 +72,10 @@ class LinearSystemQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    prediction_error : float
+        In the space of the features: a bound of how far the values at the samples are from those of
+        the exact solution, and of what rounding of values at landmarks adds, over the norm of the
+        targets. Coefficients of samples need none: it is their relative residual.
     """
 
     residual: float
@@ -74,6 +83,7 @@ class LinearSystemQuantities:
     bias_condition: float
     mismatch: float = 0.0
     indefiniteness: float = 0.0
+    prediction_error: float = 0.0
 
 
 @certify.register
@@ -86,6 +96,7 @@ def _(problem: LinearSystem, value: Coefficients, tol: float | None = None) -> C
         quantities.relative_residual <= tol
         and quantities.bias_condition <= tol
         and quantities.mismatch <= tol
+        and quantities.prediction_error <= tol
         and not convex.seen
     )
     return Certificate(bool(ok), quantities, tol, _linear_system_statement(quantities, tol, convex))
@@ -98,6 +109,11 @@ def _linear_system_statement(q: LinearSystemQuantities, tol: float, convex: Defi
     )
     if q.mismatch > tol:
         statement += f"; but coefficients and weights are two answers, {q.mismatch:.1e} apart"
+    if q.prediction_error > tol:
+        statement += (
+            f"; but its values at the samples are known to {q.prediction_error:.1e} of the norm of "
+            "the targets only: use a larger penalty"
+        )
     if convex.shown:
         return statement
     end = "this is a stationary point" if convex.seen else "other points may have a smaller error"
@@ -117,8 +133,9 @@ def _measure(
         bias = np.abs(judged.pull.sum(axis=0)) / size_of(pulls, most)
     both = primal and len(value.coef) > 0
     apart = _mismatch(problem, value) if both else np.zeros(1)
+    off = _prediction_error(problem, value, judged) if primal else np.zeros(1)
     return LinearSystemQuantities(
-        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift
+        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift, worst(off)
     )
 
 
@@ -173,6 +190,70 @@ def _linear_system_primal(problem: LinearSystem, value: Coefficients) -> _Linear
         lost[:, t] = transposed_product(F, pull[:, t])[0]
     residual = lost - problem.penalties * value.weights
     return _LinearSystemJudged(residual, right, gram.absolute_pull(np.abs(s * y)), pull, s * y)
+
+
+def _prediction_error(problem: LinearSystem, value: Coefficients, judged: Any) -> Array:
+    """Bound how far values at the samples are from the exact ones, over the norm of the targets.
+
+    With A = F'SF + penalty I a residual rho moves weights by A^-1 rho, and values at the samples,
+    in the norm of S, by at most the norm of A^-1/2 rho, as F'SF is no larger than A. By the
+    singular values sigma of S^1/2 F that is at most |rho| max sigma / (sigma^2 + penalty), and
+    1 / (2 sqrt(penalty)) bounds the factor.
+    """
+    root = np.sqrt(problem.row_weights)[:, None]
+    targets = root * problem.targets
+    size = size_of(norms(root * _linear_system_centred(problem, problem.targets)), norms(targets))
+    rho, level = judged.residual, np.zeros(len(size))
+    if problem.bias:  # which takes up the mean of the features, and what is left of its equation
+        total, pull = float(problem.row_weights.sum()), judged.pull.sum(axis=0)
+        mean = np.asarray(problem.gram.pull(problem.row_weights[:, None])) / total
+        rho, level = rho - mean * pull, np.abs(pull) / np.sqrt(total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(norms(rho) > 0, norms(rho) / (2.0 * np.sqrt(problem.penalties)), 0.0)
+    F: Any = problem.gram.written
+    n, d = problem.gram.shape[0], problem.gram.rank
+    if (moved > _TOL * size).any() and F is not None and float(n) * d * d <= _DECOMPOSED:
+        moved = np.minimum(moved, _moved(problem, root * to_dense(F), rho))
+    rounding = np.sqrt(n) * _landmark_rounding(problem, value)
+    return np.asarray((moved + level + rounding) / size)
+
+
+def _moved(problem: LinearSystem, F: Array, rho: Array) -> Array:
+    """Return |S^1/2 F A^-1 rho| by the singular values of S^1/2 F, centred where there is a bias.
+
+    Those that are zero to rounding move nothing where there is no penalty: the answer of least
+    norm has no part there. Else they count as what they may be.
+    """
+    if problem.bias:
+        root = np.sqrt(problem.row_weights)
+        F = F - np.outer(root, root @ F / float(problem.row_weights.sum()))
+    _, sigma, Vt = np.linalg.svd(F, full_matrices=False)
+    hidden = float(np.finfo(np.float64).eps) * max(F.shape) * float(sigma.max(initial=0.0))
+    parts, found = np.abs(Vt @ rho), np.empty(rho.shape[1])
+    for t, penalty in enumerate(problem.penalties):
+        known = np.where(sigma > hidden, sigma / np.maximum(sigma**2 + penalty, _TINY), 0.0)
+        if penalty > 0:
+            at = min(hidden, np.sqrt(penalty))
+            known = np.maximum(known, np.where(sigma > hidden, 0.0, at / (at * at + penalty)))
+        found[t] = np.linalg.norm(known * parts[:, t])
+    return 2.0 * found  # the singular values round, too
+
+
+def _landmark_rounding(problem: LinearSystem, value: Coefficients) -> Array:
+    """Bound what rounding of the kernel's values at landmarks makes of a value, (t,).
+
+    A value is b'c with c = R w. Entries of b round by a few units of the kernel's size, and sums of
+    products by gamma of their number, Higham (3.5).
+    """
+    features: Any = problem.gram.features
+    while isinstance(features, CenteredFeatures):
+        features = features.features
+    steps = getattr(getattr(features, "expression", None), "steps", ())
+    phi = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else features
+    if not isinstance(phi, RowMap) or phi.mixing is None:
+        return np.zeros(len(problem.penalties))
+    largest = float(problem.gram.longest().max(initial=0.0))
+    return gamma(phi.width + _MORE) * largest * np.abs(phi.mix(value.weights)).sum(axis=0)
 
 
 def _beside(F: Any, y: Array) -> Any:
