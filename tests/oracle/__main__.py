@@ -8,7 +8,7 @@ from collections import Counter
 from oracle.draw import Draw
 from oracle.estimators import ORACLES
 
-SHOWN = 3  # messages of each estimator that are printed
+SHOWN = 12  # messages of each estimator that are printed
 
 
 def findings(name: str, *seed: int) -> list[str] | None:

@@ -1,5 +1,6 @@
 """All oracles, by the name of the estimator."""
 
-from oracle import margins, partitions, projection, regression
+from oracle import classes, margins, partitions, projection, regression
 
-ORACLES = {**regression.ORACLES, **margins.ORACLES, **projection.ORACLES, **partitions.ORACLES}
+FAMILIES = (regression, margins, projection, partitions, classes)
+ORACLES = {name: oracle for family in FAMILIES for name, oracle in family.ORACLES.items()}

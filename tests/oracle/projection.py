@@ -161,6 +161,8 @@ def check_cca(fit: Fit) -> Iterator[str]:
     s, Y = fit.s[used], exact(fit.y)[used]
     views = [centred(fit.K[np.ix_(used, used)], s), centred(Y @ Y.T, s)]
     factors = [exact(fit.X)[used], Y]
+    if min(G.trace() for G in views) == 0:
+        return
     white = [
         _whitened(F, s) if not p else solve(G + MP.mpf(p) * G.trace() * exact(np.eye(len(s))), G)
         for F, G, p in zip(factors, views, m.penalty_, strict=True)
