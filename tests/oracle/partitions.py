@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import EPS, MP, cholesky, eigenvalues, exact, exp, forward, gaussian, largest, log, norm, solve, sqrt
+from oracle.exact import EPS, MP, cholesky, eigenvalues, exact, exp, forward, gaussian, largest, log, norm, rounded, solve, sqrt
 from oracle.margins import Box
 
 import mercer
@@ -101,11 +101,17 @@ def check_gaussians(fit: Fit) -> Iterator[str]:
         return
     here, R = _mixed(np.column_stack(joint) + log(shares))
     mean = s @ here / s.sum()
-    yield from fit.differs("log-likelihood", fit.stated.log_likelihood, mean, tol * max(1, abs(mean)))
+    width = min(eigenvalues(c)[-1] for c in C)
+    known = d * ulps(means) ** 2 / max(width, MP.mpf(EPS) ** 2)  # the means are known to an ulp
+    size = max(1, abs(mean))
+    yield from fit.differs("log-likelihood", fit.stated.log_likelihood, mean, tol * size + known)
     mass = s @ R
     if min(mass) == 0:
         return
     moved = ((R.T * s) @ X) / mass[:, None]
+    spread = ((X - s @ X / s.sum()) ** 2 * s[:, None]).sum(axis=0) / s.sum()
+    widest = sqrt(np.where(spread > 0, spread, MP.one))  # the floor is a share of these squares
+    widest = largest(widest) + 0 * widest if m.covariance == "spherical" else widest
     after = []
     for k, center in enumerate(moved):
         left = X - center
@@ -113,11 +119,12 @@ def check_gaussians(fit: Fit) -> Iterator[str]:
         if m.covariance != "full":
             widths = c.diagonal() if m.covariance == "diagonal" else c.trace() / d + 0 * center
             c = np.diag(widths)
-        part = None if m.collapsed_.any() else _log_gaussian(X, center, c)
+        held = np.linalg.eigvalsh(rounded(c / widest / widest[:, None]))[0] < 1.01 * m.floor
+        part = None if held else _log_gaussian(X, center, c)
         after.append(_log_gaussian(X, center, C[k]) if part is None else part)
     later, _ = _mixed(np.column_stack(after) + log(mass / s.sum()))
     gain = s @ (later - here) / s.sum()
-    yield from fit.false("gain of a step", gain, fit.stated.step_gain, 1e-9 * max(1, abs(mean)))
+    yield from fit.false("gain of a step", gain, fit.stated.step_gain, 1e-9 * size + known)
 
 
 def draw_bernoulli(draw: Draw) -> Fit:
