@@ -6,18 +6,9 @@ import traceback
 from collections import Counter
 
 from oracle.draw import Draw
-from oracle.estimators import ORACLES
+from oracle.estimators import ORACLES, findings
 
 SHOWN = 12  # messages of each estimator that are printed
-
-
-def findings(name: str, *seed: int) -> list[str] | None:
-    """Return what is false about a fit; None if it was refused, or is not certified."""
-    draw, check = ORACLES[name]
-    fit = draw(Draw(*seed))
-    if not fit.run():
-        return None
-    return [f"{name} {seed}: {fit.machine!r} {fit.X.shape} {fit.harm}: {m}" for m in check(fit)]
 
 
 def run(first: int, fits: int, names: list[str]) -> Counter[str]:
@@ -26,7 +17,7 @@ def run(first: int, fits: int, names: list[str]) -> Counter[str]:
     for seed in range(first, first + fits):
         name = names[seed % len(names)]
         try:
-            found = findings(name, seed)
+            found = findings(name, Draw(seed))
         except Exception:
             found = [f"{name} {seed}: {traceback.format_exc()}"]
         seen[f"{name} {'refused' if found is None else 'false' if found else 'true'}"] += 1

@@ -13,15 +13,17 @@ from oracle.exact import EPS, ExactKernel, exact, largest
 from mercer.solvers import SolverError
 
 REFUSALS = (ValueError, SolverError, MemoryError)
+Sizes = tuple[int, ...]
+SIZES, COLUMNS = (2, 3, 5, 8, 12, 16), (1, 2, 3, 5, 20)
 HIDDEN = 1e-2  # of a tolerance: what certificates leave uncounted, as their files say
 
 
 class Draw:
     """Samples with what is wrong with real ones, and random choices."""
 
-    def __init__(self, *seed: int, sizes: tuple[int, ...] = (2, 3, 5, 8, 12, 16)):
-        self.random = np.random.default_rng(seed)
-        self.n, self.d = self.one(sizes), self.one([1, 2, 3, 5, 20])
+    def __init__(self, *seed: int, sizes: Sizes = SIZES, columns: Sizes = COLUMNS):
+        self.seed, self.random = seed, np.random.default_rng(seed)
+        self.n, self.d = self.one(sizes), self.one(columns)
         self.harm: list[str] = []
 
     def one(self, options: Any) -> Any:

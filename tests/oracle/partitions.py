@@ -102,7 +102,7 @@ def check_gaussians(fit: Fit) -> Iterator[str]:
     here, R = _mixed(np.column_stack(joint) + log(shares))
     mean = s @ here / s.sum()
     width = min(eigenvalues(c)[-1] for c in C)
-    known = d * ulps(means) ** 2 / max(width, MP.mpf(EPS) ** 2)  # the means are known to an ulp
+    known = 4 * d * ulps(means) ** 2 / max(width, MP.mpf(EPS) ** 2)  # the means are known to an ulp
     size = max(1, abs(mean))
     yield from fit.differs("log-likelihood", fit.stated.log_likelihood, mean, tol * size + known)
     mass = s @ R
