@@ -1,5 +1,6 @@
 """Schema of PCA, ICA, MDS, CCA, Fisher's discriminant, whitening, and autoencoders."""
 
+from dataclasses import fields
 from typing import Any
 
 from mercer.files.schema.records import FITTED, JUDGED, machine, record
@@ -20,7 +21,7 @@ from mercer.machines.decomposition.pca import PCA
 from mercer.machines.decomposition.preimage import Exact, Impossible, Iterated, Learned
 from mercer.machines.decomposition.probabilistic_pca import ProbabilisticPCA
 from mercer.machines.decomposition.probabilistic_pca_em import Plane
-from mercer.machines.decomposition.whiten import LogShift, Whiten
+from mercer.machines.decomposition.whiten import LogShift, Whiten, WhiteningQuantities
 from mercer.machines.discriminant.fisher import FisherDiscriminant, Mahalanobis, SharedGaussian
 from mercer.machines.discriminant.problem import Directions
 from mercer.machines.neural.autoencoder import Autoencoder, VariationalAutoencoder
@@ -30,6 +31,11 @@ from mercer.solvers.eigen.problem import Modes
 record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
     Plane, "mean: f8[d]\nloadings: f8[d,k]\nnoise: float\nlikelihoods: none | f8[_]", group="answer"
+)
+record(
+    WhiteningQuantities,
+    "\n".join(f"{each.name}: number" for each in fields(WhiteningQuantities)),
+    group="quantities",
 )
 record(Unmixing, "mean: f8[d]\ncomponents: f8[k,d]", group="answer")
 record(

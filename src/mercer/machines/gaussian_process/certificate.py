@@ -272,7 +272,8 @@ def _regression_statement(
         f"{q.variance_error:.1e} of the largest variance"
     )
     if q.likelihood_error > tol:
-        statement += f"; the log-likelihood of a row is known to {q.likelihood_error:.0e} only"
+        apart = f"{q.likelihood_error:.0e} a sample"
+        statement += f"; two ways to compute the log-likelihood differ by {apart}"
     if problem.search is None:
         learnt = "; that prior and noise are true is assumed"
     elif isinstance(q, ProcessBoundQuantities):

@@ -104,7 +104,8 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
         f"are right to {q.variance_error:.1e} of the largest prior variance"
     )
     if q.likelihood_error > tol:
-        statement += f"; the log-likelihood of a reading is known to {q.likelihood_error:.0e} only"
+        apart = f"{q.likelihood_error:.0e} a sample"
+        statement += f"; two ways to compute the log-likelihood differ by {apart}"
     if problem.search is not None:
         statement += (
             f"; nothing that was learnt has a slope above {q.stationarity:.1e}, so the likelihood "
