@@ -57,7 +57,7 @@ docs: $(VENV)/.docs ## build docs/_build/html; a warning is an error
 	$(BIN)/sphinx-build -W --keep-going -q -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-map: $(VENV)/.test ## draw the tree, the rooms and the way of one fit anew, in docs/design.md
+map: $(VENV)/.test ## write the source tree into docs/design.md
 	$(BIN)/python docs/house_map.py
 
 bench: $(VENV)/.test ## run the benchmarks against other libraries

@@ -25,9 +25,9 @@ from benchmarks.tables import choosing, gallery, kernel_learning, real
 
 PAGE = Path(__file__).parent.parent / "docs" / "benchmarks.md"
 
-# name: title, what runs the comparisons (a table of rows, or text), and what to know about them
+# name: title, function that runs the comparisons (a table of rows, or text), and explanation
 PARTS: dict[str, tuple[str, Any, str]] = {
-    "gram": ("Gram matrices", gram.cases, ""),
+    "gram": ("Kernel matrices", gram.cases, ""),
     "ridge": ("Kernel ridge", ridge.cases, ridge.NOTE),
     "process": ("Gaussian processes", process.cases, process.NOTE),
     "svm": ("Support vector machines", svm.cases, svm.NOTE),
@@ -37,28 +37,28 @@ PARTS: dict[str, tuple[str, Any, str]] = {
     "spectral": ("Spectral clustering", spectral.main, spectral.NOTE),
     "kmeans": ("K-means", kmeans.cases, kmeans.NOTE),
     "cca": ("Canonical correlations", cca.main, cca.NOTE),
-    "fisher": ("Fisher discriminants and neighbours", fisher.main, fisher.NOTE),
+    "fisher": ("Fisher discriminants and neighbors", fisher.main, fisher.NOTE),
     "bayes": ("Naive Bayes and Gaussian classes", bayes.main, bayes.NOTE),
     "mixtures": ("Mixtures and topics", mixtures.main, mixtures.NOTE),
     "online": ("Perceptron and logistic regression", online.main, online.NOTE),
     "tuning": ("Tuning of support vector machines", tuning_margin.main, tuning_margin.NOTE),
     "tuning_ridge": ("Tuning of kernel ridge", tuning_ridge.cases, tuning_ridge.NOTE),
-    "choosing": ("Which kernel, on real sets", choosing.main, choosing.NOTE),
-    "compression": ("Fewer vectors", compression.main, compression.NOTE),
+    "choosing": ("Kernel selection on real data", choosing.main, choosing.NOTE),
+    "compression": ("Fewer support vectors", compression.main, compression.NOTE),
     "tables": ("From a table to a model", real.main, real.NOTE),
     "kernels": ("Learning kernels", kernel_learning.main, kernel_learning.NOTE),
     "gallery": ("Programs of scikit-learn's gallery", gallery.main, gallery.NOTE),
-    "floor": ("How far from the floor", floor.cases, ""),
-    "memory": ("Memory of a lazy product", memory.cases, ""),
+    "floor": ("Distance from the lower bounds", floor.cases, ""),
+    "memory": ("Memory of products without a stored matrix", memory.cases, ""),
 }
 
 INTRODUCTION = """# Benchmarks
 
 `python -m benchmarks.run` (or `make bench`) runs Mercer and its rivals in one process on the same
-data, the contestants taking turns, and judges both answers by the same code: an error against
-float64, or the certificate of the equations. Ratios of medians are what to read; seconds depend on
-the machine and on what else it does. Results go back to memory that was touched before, as they do
-in a second fit; the first large result of a process also pays for fresh pages.
+data, in turns. The same code verifies both results: by an error against float64, or by the
+certificate. Read the ratios of the medians ("times faster"); seconds depend on the computer and its
+load. As in a second fit, results use memory that was touched before. The first large result of a
+process also pays for fresh pages.
 """
 
 
@@ -83,8 +83,9 @@ def written() -> dict[str, str]:
 
 
 def save(sections: dict[str, str]) -> None:
-    """Write the page, its sections in the order of the parts."""
+    """Write the page: the sections in the order of the parts, then those written by hand."""
     order = [title for title, *_ in PARTS.values() if title in sections]
+    order += [title for title in sections if title not in order]
     PAGE.write_text("\n".join([INTRODUCTION, *(f"## {t}\n\n{sections[t]}\n" for t in order)]))
 
 

@@ -14,9 +14,10 @@ from benchmarks.regression import ridge
 from mercer import KernelRidge
 from mercer.kernels import Gaussian
 
-EXPLANATION = """Half of a symmetric Gram matrix, one Cholesky factor, the reduction of K to a band
-with its orthogonal factor: what these methods must compute, whatever the code, at the rate of a
-large library product on all threads. Exponentials, stores and the penalties come on top."""
+EXPLANATION = """\
+Lower bounds: half of a symmetric kernel matrix, one Cholesky factor, and the reduction of $K$ to
+a band with its orthogonal factor, at the rate of a large library product on all threads.
+Exponentials, stores and penalties are not included."""
 
 
 def seconds(work: Callable[[], Any], repeats: int = 5) -> float:
@@ -51,7 +52,8 @@ def cases() -> str:
     X = gram.data()
     n, d = X.shape
     kernel = Gaussian(float(np.sqrt(d)))
-    rows = [line("Gaussian Gram, 20000 x 50", n * n * d, single, seconds(lambda: kernel(X), 9))]
+    took = seconds(lambda: kernel(X), 9)
+    rows = [line("Gaussian kernel matrix, 20000 x 50", n * n * d, single, took)]
     X, y = ridge.data(5000)
     n = len(y)
 
@@ -66,7 +68,7 @@ def cases() -> str:
     rows.append(line("KernelRidge, 10 penalties: 8/3 n^3", 8 * n**3 / 3, double, ten))
     table = "\n".join(
         [
-            "| work | Gflop needed | library, Gflop/s | floor, s | Mercer, s | floor / Mercer |",
+            "| work | Gflop needed | library, Gflop/s | bound, s | Mercer, s | bound / Mercer |",
             "| --- | --- | --- | --- | --- | --- |",
             *rows,
         ]

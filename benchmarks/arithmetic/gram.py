@@ -67,7 +67,7 @@ def cases() -> list[Row]:
     gaussian = Gaussian(scale)
     rows = run(
         Case(
-            "Gaussian Gram, 20000 x 50, float32",
+            "Gaussian kernel matrix, 20000 x 50, float32",
             lambda: gaussian(X),
             {
                 "blocked GEMM + exp (NumPy, all threads)": LibraryGram(X, gamma),
@@ -88,10 +88,10 @@ def cases() -> list[Row]:
     for name, kernel in others.items():
         rows += run(
             Case(
-                f"Gram of the {name} kernel, 20000 x 50, float32",
+                f"{name} kernel matrix, 20000 x 50, float32",
                 lambda k=kernel: k(X),
-                {"Mercer's Gaussian Gram": lambda: gaussian(X)},
-                goals={} if "not" in name else {"Mercer's Gaussian Gram": 0.67},
+                {"Mercer's Gaussian kernel matrix": lambda: gaussian(X)},
+                goals={} if "not" in name else {"Mercer's Gaussian kernel matrix": 0.67},
                 repeats=7,
                 rival_repeats=7,
             )
@@ -127,7 +127,7 @@ def wide() -> list[Row]:
     gaussian = Gaussian(28.0)
     return run(
         Case(
-            "Gaussian Gram, 10000 x 784, float32",
+            "Gaussian kernel matrix, 10000 x 784, float32",
             lambda: gaussian(X),
             {
                 "blocked GEMM + exp (NumPy, all threads)": LibraryGram(X, 1 / (2 * 28.0**2)),

@@ -38,8 +38,9 @@ def cases(n: int = 30_000, budget: str = "200 MB") -> str:
     taken, _ = queue.get()
     process.join()
     line = (
-        f"A product K V with n = {n}, four columns, float64, budget {budget}: K would take "
-        f"{format_bytes(8.0 * n * n)}; the peak of the process grew by {format_bytes(taken)}."
+        f"Product $KV$ with $n$ = {n}, four columns, float64, budget {budget}: $K$ would take "
+        f"{format_bytes(8.0 * n * n)}; the peak memory of the process grew by "
+        f"{format_bytes(taken)}."
     )
     print(line, flush=True)
     return line

@@ -20,11 +20,10 @@ from sklearn.preprocessing import OrdinalEncoder
 from benchmarks.harness import Case, Row, as_table, run
 from mercer import GaussianClassifier, NaiveBayes
 
-NOTE = """\
-Fit and predict together, on the same rows; "right" is the share of training rows labelled rightly,
-which must be the same for both. The work-around for mixed tables is what scikit-learn offers: a
-`ColumnTransformer` that sorts the columns, an `OrdinalEncoder`, three classifiers, and the sum of
-their joint log-probabilities less the priors that were counted twice too often."""
+NOTE = """Times of fit and predict together, on the same samples. "right" is the fraction of
+training samples classified correctly; it must be the same for both. For mixed tables, scikit-learn
+needs a `ColumnTransformer`, an `OrdinalEncoder`, three classifiers, and the sum of their joint
+log-probabilities minus the priors that were counted twice too often."""
 
 
 def _labels(n: int, k: int, seed: int = 0) -> Any:

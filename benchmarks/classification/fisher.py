@@ -20,21 +20,20 @@ from mercer.backends import choose_backend
 from mercer.gram import Need, Source, make_gram, neighbours
 from mercer.kernels import Gaussian, Kernel, Linear, Polynomial
 
-NOTE = """\
-*Fisher.* "one Cholesky" factors a matrix of the same size that is there already; the goal is a fit
-within twice that time, evaluation of the kernel included, so a ratio of at least 0.5. The linear
-fits are to 20000 x 100 in 10 classes.
+NOTE = """*Fisher discriminant.* "one Cholesky" factors an existing matrix of the same size. The
+goal is a fit, with evaluation of the kernel, within twice that time: a ratio of at least 0.5. The
+linear fits use 20000 x 100 samples in 10 classes.
 
-*Neighbours.* 15 nearest of 50000 x 30 rows among themselves, in float64: pairs that float32 tiles
-cannot rule out by a bound of their rounding are measured from the rows. In three
-dimensions a tree looks at few rows and wins; we look at all. Both are judged on 300 rows by sorted
-float64 distances.
+*Neighbors.* 15 nearest neighbors of 50000 x 30 samples among themselves, in float64. If float32
+tiles cannot exclude a pair by a rounding bound, its distance is computed from the samples. In
+three dimensions, a tree compares few samples and is faster; Mercer compares all. Both are verified
+on 300 samples by sorted float64 distances.
 
-*Votes.* 5 nearest of 20000 x 50 rows vote on 20000 new ones; leave-one-out compares the rows among
-themselves. Composed kernels are held against scikit-learn's plain distances and against our own
-linear kernel. A label, of 300, is wrong if another one has more votes of the 5 rows with the
-smallest k(x, x) + k(y, y) - 2 k(x, y), sorted in float64. Plain distances have other neighbours
-than composed kernels, so there the rivals' labels differ."""
+*Votes.* The 5 nearest of 20000 x 50 samples vote on 20000 new ones; leave-one-out compares the
+samples among themselves. Composed kernels are compared with scikit-learn's Euclidean distances and
+with Mercer's linear kernel. A label, of 300, is wrong if another one has more votes among the 5
+samples with the smallest k(x, x) + k(y, y) - 2 k(x, y), sorted in float64. Composed kernels have
+different neighbors, so the labels of Euclidean distances differ there."""
 
 
 def groups(n: int, d: int, classes: int = 10) -> tuple[Any, Any]:
@@ -137,7 +136,7 @@ def leave_one_out(name: str, kernel: Kernel, n: int = 20000) -> Case:
     brute = NearestNeighbors(n_neighbors=15, algorithm="brute", n_jobs=-1).fit(X)
 
     def judge(answer: Any) -> str:
-        return "" if isinstance(answer, np.ndarray) else f"{answer.n_neighbors_} neighbours"
+        return "" if isinstance(answer, np.ndarray) else f"{answer.n_neighbors_} neighbors"
 
     return Case(
         name,
@@ -155,18 +154,18 @@ IN_COLUMNS = Gaussian(5.0).on(range(25)) + 0.5 * Polynomial(2).on(range(25, 50))
 CASES = {
     "gaussian": fisher_gaussian,
     "linear": fisher_linear,
-    "neighbours brute": lambda: nearest("15 neighbours, 50000 x 30", 30, "brute", {"brute": 1.0}),
-    "neighbours tree": lambda: nearest("15 neighbours, 50000 x 3", 3, "kd_tree", {}),
-    "neighbours linear": lambda: votes("5 neighbours, linear", Linear(), {"brute": 1.0}),
-    "neighbours gaussian": lambda: votes("5 neighbours, Gaussian", Gaussian(7.0), {"brute": 1.0}),
+    "neighbours brute": lambda: nearest("15 neighbors, 50000 x 30", 30, "brute", {"brute": 1.0}),
+    "neighbours tree": lambda: nearest("15 neighbors, 50000 x 3", 3, "kd_tree", {}),
+    "neighbours linear": lambda: votes("5 neighbors, linear", Linear(), {"brute": 1.0}),
+    "neighbours gaussian": lambda: votes("5 neighbors, Gaussian", Gaussian(7.0), {"brute": 1.0}),
     "neighbours composed": lambda: votes(
-        "5 neighbours, Gaussian + 0.5 polynomial", COMPOSED, {"brute": 1.0}
+        "5 neighbors, Gaussian + 0.5 polynomial", COMPOSED, {"brute": 1.0}
     ),
     "neighbours columns": lambda: votes(
-        "5 neighbours, the same on 25 columns each", IN_COLUMNS, {"brute": 1.0}
+        "5 neighbors, the same on 25 columns each", IN_COLUMNS, {"brute": 1.0}
     ),
     "neighbours product": lambda: votes(
-        "5 neighbours, Gaussian x polynomial", Gaussian(7.0) * Polynomial(2), {"brute": 1.0}
+        "5 neighbors, Gaussian x polynomial", Gaussian(7.0) * Polynomial(2), {"brute": 1.0}
     ),
     "neighbours one out linear": lambda: leave_one_out("leave-one-out, linear", Linear()),
     "neighbours one out composed": lambda: leave_one_out(

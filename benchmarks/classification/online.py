@@ -27,10 +27,10 @@ from mercer.problems import Coefficients, LogLoss, SmoothRisk
 
 SINGLE = 2000  # examples, one call each
 
-NOTE = """\
-Perceptrons: `partial_fit` on rows in the order given, once, by machines that have seen a few rows
-before; beside the time, the share of wrong rows afterwards. Logistic regression: scikit-learn's
-`lbfgs` and `newton-cholesky` with tol=1e-8, and both answers judged by the same duality gap."""
+NOTE = """Perceptrons: one `partial_fit` on samples in the given order, by estimators that have
+already learned a few samples; the last columns show the fraction of misclassified samples
+afterwards. Logistic regression: scikit-learn's `lbfgs` and `newton-cholesky` with tol=1e-8. The
+gap is the duality gap of both solutions, computed by the same code."""
 
 
 def rows(n: int, d: int, classes: int) -> Any:

@@ -21,13 +21,12 @@ from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.problems import Clusters, Partition
 
-NOTE = """\
-Beside a time stand the objective, computed by the same code for everybody, and the largest gain of
-a move of one row, relative to it: up to 1e-6 it is a local minimum. Mercer makes ten starts, each
-finished by moves of single rows. tslearn and kernlab make one: their times are multiplied by ten,
-their objectives are those of the one start. kernlab fails where a cluster is left with one row, so
-only a start that went through is timed. Where the data sets are not at hand, rows are drawn from a
-mixture of as many Gaussians."""
+NOTE = """The last two columns show the objective and the largest gain of moving one sample,
+relative to the objective; both are computed by the same code. A gain up to 1e-6 indicates a local
+minimum. Mercer makes ten starts and finishes each with moves of single samples. tslearn and
+kernlab make one start. Their times are multiplied by ten; their objectives are those of the one
+start. kernlab fails if a cluster has one sample, so only a successful start is timed. Without the
+data sets, samples are drawn from a mixture of Gaussians."""
 
 STARTS = 10
 GOAL = 50.0

@@ -30,25 +30,24 @@ BATCH = 512  # documents, for online learning
 MIXED = (0.001, 0.01, 0.03, 0.1, 0.3)  # shares of the frequencies of all words
 THEIR_NAMES = {"full": "full", "shared": "tied", "diagonal": "diag", "spherical": "spherical"}
 
-NOTE = """\
-Gaussian mixtures: both libraries start from the same Gaussians (Mercer finds them by k-means on its
-own time; the rival is given them) and stop when a step adds less than 1e-6 to the mean
-log-likelihood, which stands beside the time (higher is better).
+NOTE = """Gaussian mixtures: both libraries start from the same Gaussians and stop if an
+iteration adds less than 1e-6 to the mean log-likelihood (higher is better). Mercer finds the start
+by k-means within its measured time; the rival receives it.
 
-Topics: perplexity at equal time, lower is better; the goal is no higher than the rivals'. 20
-newsgroups (by date), words in at least 5 and at most 30 % of the training documents. Half of the
-words of each test document, drawn at random, are given; proportions are found from them by each
-library's own `transform`, and the other half is predicted. Perplexity is exp(- mean log sum_j
-P(topic j | given) P(word | topic j)), the same formula for all. Mercer fits first, to its own end,
-with its defaults. Rivals then get the time that took: as many iterations as fit into it, timed
-beforehand and rounded up, or, online, batches of 512 documents until it is over; so their seconds
-are Mercer's or a little more. Factors of NMF (Kullback-Leibler loss) are scaled to sum to one, and
-the frequencies of all words mixed in, as it gives words a chance of zero; of five shares of that
-mixture (0.001 to 0.3) the one that does best on the test words is taken, in its favour. The default
-smoothing of Mercer was first picked among five settings on these documents (documents held out of
-the training part rank the five alike). So latent Dirichlet allocation runs with its own default
-priors, and with those that stand for the same smoothing: one half more, 0.55 and 0.6, since its
-variational steps take half a count off where a most likely value does not."""
+Topics: perplexity at equal time (lower is better). The goal is a perplexity at most that of the
+rivals. The data are 20 newsgroups (by date), with words in at least 5 and at most 30 % of the
+training documents. Half of the words of each test document, drawn at random, are given. Each
+library estimates the proportions with its own `transform`, and the other half is predicted.
+Perplexity is exp(- mean log sum_j P(topic j | given) P(word | topic j)), the same formula for all.
+Mercer fits first, with its defaults, until it converges. The rivals then get the same time: as
+many iterations as fit into it, timed in advance and rounded up, or, online, batches of 512
+documents until it is over. Their times are therefore Mercer's or slightly more. Factors of NMF
+(Kullback-Leibler loss) are scaled to sum to one and mixed with the frequencies of all words,
+because NMF gives words zero probability. The weight of this mixture is the best of five (0.001 to
+0.3) on the test words, in favor of NMF. Mercer's default smoothing was first selected among five
+settings on these documents (held-out training documents rank the five in the same order). Latent
+Dirichlet allocation therefore runs with its own default priors, and with the priors for the same
+smoothing: one half more, 0.55 and 0.6, because its variational updates subtract half a count."""
 
 GAUSSIAN = [  # rows, columns, components, covariance
     (100_000, 10, 10, "full"),

@@ -16,10 +16,10 @@ from mercer.gram import SparseGram, scaled
 from mercer.kernels import Gaussian
 from mercer.problems import cut_values
 
-NOTE = """\
-*Whole call*: kernel matrix, embedding and k-means of both; cut values beside. *Graph*: a
-15-neighbour graph of 50000 points is given; scikit-learn computes the embedding alone, Mercer
-clusters too, and both embeddings are judged by one residual. *With search*: from the points on."""
+NOTE = """*Whole call*: kernel matrix, embedding and k-means for both libraries, with the values
+of the cuts. *Embedding of a graph*: a graph of 15 neighbors of 50000 samples is given.
+scikit-learn computes the embedding alone, Mercer also the clusters. The residual is computed by
+the same code for both."""
 
 
 def letter(n: int) -> Any:
@@ -74,7 +74,7 @@ def whole_call(n: int = 5000, k: int = 5) -> Case:
     K = kernel(X)
 
     def judge(labels: Any) -> str:
-        return f"normalised cut {cut_values(K - np.eye(n), labels).normalized:.4f}"
+        return f"normalized cut {cut_values(K - np.eye(n), labels).normalized:.4f}"
 
     def ours() -> Any:
         machine = SpectralClustering(k, kernel, self_loops=False, random_state=0)
@@ -84,7 +84,7 @@ def whole_call(n: int = 5000, k: int = 5) -> Case:
         return Theirs(k, gamma=gamma, random_state=0).fit(X).labels_
 
     return Case(
-        f"SpectralClustering, letter {n}, k = {k}, normalised cut, whole call",
+        f"SpectralClustering, letter {n}, k = {k}, normalized cut, whole call",
         ours,
         {"scikit-learn": theirs},
         judge,
@@ -123,7 +123,7 @@ def neighbour_graph(n: int = 50_000, k: int = 10, neighbors: int = 15) -> Case:
     else:
         rivals["scikit-learn amg"] = lambda: theirs("amg", 1e-5)
     return Case(
-        f"embedding of a graph of {neighbors} neighbours, mnist {n}, k = {k}, with k-means",
+        f"embedding of a graph of {neighbors} neighbors, mnist {n}, k = {k}, with k-means",
         ours,
         rivals,
         Residual(SparseGram(graph)),
@@ -148,7 +148,7 @@ def with_search(n: int = 50_000, k: int = 10, neighbors: int = 15) -> Case:
         return _quietly(lambda: machine.fit(X).labels_)
 
     return Case(
-        f"SpectralClustering, mnist {n}, {neighbors} neighbours, whole call",
+        f"SpectralClustering, mnist {n}, {neighbors} neighbors, whole call",
         lambda: SpectralClustering(k, neighbors=neighbors, random_state=0).fit(X).labels_,
         {"scikit-learn": theirs},
         goals={"scikit-learn": 3.0},

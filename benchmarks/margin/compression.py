@@ -14,11 +14,10 @@ import numpy as np
 from mercer import SVC, LogisticRegression, compress
 from mercer.kernels import Gaussian
 
-NOTE = """\
-*Compressed machines.* Spambase, logarithms of all columns, standardised; 3000 rows to learn from,
-1601 new ones. The time is that of `predict` on the new rows, processor time, the least of seven;
-"others" are labels that differ from those of the machine with all vectors, the norm is
-|f - g| / |f|, which bounds every value and is far from what labels need."""
+NOTE = """Spambase, logarithms of all columns, standardized; 3000 training samples, 1601 new
+ones. The time is the processor time of `predict` on the new samples, the least of seven. "others"
+is the fraction of labels that differ from those of the full estimator. The norm is |f - g| / |f|,
+which bounds every value and is much stricter than labels require."""
 
 FILE = Path(__file__).parents[2] / "examples" / "data" / "spambase.npz"
 WISHES: tuple[dict[str, Any], ...] = (
@@ -34,7 +33,7 @@ WISHES: tuple[dict[str, Any], ...] = (
 def main() -> str:
     """Write the table."""
     lines = [
-        "| machine | vectors | ms a prediction | wrong | others | norm | s to compress |",
+        "| estimator | vectors | ms per prediction | wrong | others | norm | s to compress |",
         "| --- | --- | --- | --- | --- | --- | --- |",
     ]
     X, y, new = rows()

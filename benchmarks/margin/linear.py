@@ -16,12 +16,11 @@ from mercer.machines.svm import problem as svm
 from mercer.problems import BoxQP
 from mercer.solvers import solve
 
-NOTE = """\
-Both minimise the same objective, that of LIBLINEAR: the bias is the weight of a constant feature,
-and penalised. What stands beside a time is that objective above the lower bound that Mercer's dual
-answer proves, relative to it. LIBLINEAR's dual stops after 60 passes where it has not converged;
-there the times are to unequal accuracy, as the judgements show. Mercer always runs to its own
-tolerance and ends at rounding where the features are few."""
+NOTE = """Both minimize LIBLINEAR's objective: the bias is the weight of a constant feature and
+is regularized. The last two columns show the objective relative to the lower bound that Mercer's
+dual solution gives. LIBLINEAR's dual solver stops after 60 epochs, even if it has not converged.
+The accuracies then differ, as these columns show. Mercer always runs to its own tolerance and
+reaches rounding error if there are few features."""
 
 GOAL = 1.5
 PASSES = 60

@@ -18,11 +18,10 @@ from mercer.kernels import Spectrum, sequences
 K = 4
 COST = 10.0
 
-NOTE = """\
-Five folds of a support vector machine on normalised counts of pieces of four letters. The rival
-counts once, before the folds, into a table of all pieces (`CountVectorizer`), and trains its
-`SVC(kernel="linear")` on it; Mercer is given the texts, and forgets the counts of the turn
-before."""
+NOTE = """Five folds of a support vector machine on normalized counts of four-letter substrings.
+The rival counts once, before the folds, into a table of all substrings (`CountVectorizer`), and
+trains `SVC(kernel="linear")` on it. Mercer receives the texts and deletes its counts
+between runs."""
 
 
 def texts(n: int, length: int, words: int = 3000) -> tuple[list[str], Any]:

@@ -28,24 +28,17 @@ from mercer.resources import thread_limit
 
 CACHE = 2000  # megabytes for the rivals' caches
 
-NOTE = """\
-All fits to LIBSVM's criterion 1e-3. "KKT" is the largest violation and "objective" the dual
-objective (lower is better), both recomputed in float64 from data and coefficients by the same code
-for everybody, outside the clock. Mercer's certificate is computed when it is first read; reading
-it is not part of the time of `fit`, as the rivals give none.
+NOTE = """All fits use LIBSVM's criterion 1e-3. "KKT" is the largest violation, "objective" the
+dual objective (lower is better). Both are recomputed in float64 from data and coefficients by the
+same code, outside the measured time. Mercer's certificate is computed when it is first read, and
+is not part of the time of `fit`; the rivals have none.
 
-*How far from the floor.* 20000 x 50 at C = 1: the matrix takes 20 Gflop and 1.6 GB of stores, at
-the measured rates of this machine 0.09 s and 0.03 s that overlap in part (it took 0.16 s); some
-17000 steps read two rows of 80 kB each, 2.7 GB, in 0.145 s, or 19 GB/s. What is left is validation,
-merging of equal rows and the float64 check (0.03 s). Large C: more than a million steps on
-compacted matrices of some 2000 rows, about 1 us each (2300 columns, one thread). Pendigits and
-iris: the matrix, and the price of Python.
-
-In the picture every point is the first fit of a process of its own, which also pays for fresh pages
-of memory; the table shows fits that find pages touched before. Beyond 30000 rows the matrix is not
-stored.
-
-![Time and memory of a fit beside those of other libraries](images/svm-growth.png)"""
+*Distance from the lower bound.* 20000 x 50 at C = 1: the matrix takes 20 Gflop and 1.6 GB of
+stores, 0.09 s and 0.03 s at the measured rates, which overlap in part (it took 0.16 s). About
+17000 iterations read two rows of 80 kB each, 2.7 GB in 0.145 s, or 19 GB/s. The rest is
+validation, merging of equal samples and the float64 check (0.03 s). For large C, more than a
+million iterations on matrices of about 2000 rows take about 1 us each (2300 columns, one thread).
+For pendigits and iris, the matrix and Python's overhead dominate."""
 
 
 @dataclass(frozen=True)

@@ -29,15 +29,14 @@ COLOURS = {"Mercer": "#1b6ca8", "scikit-learn": "#d1495b", "intelex": "#8d96a3"}
 LONGEST = 60.0  # seconds; a contestant that took longer sits out the larger grids
 JOBS = 2
 
-NOTE = """\
-Everybody judges the same points on the same folds with LIBSVM's criterion 1e-3; the rivals through
-`GridSearchCV(n_jobs=2)` and otherwise with their defaults. Where a rival would take minutes it
-judges one point in k only, each value of each axis equally often, and its time is that of these
-times k: the table says so; covertype 5000 whole took scikit-learn 170 s, 30 times as long as Mercer
-in that run. "apart" is the largest difference between its mean score of a point and
-Mercer's: some rows near the border fall to the one or the other side within the tolerance. With
-many classes scikit-learn gives ties of votes to the first class, Mercer to the clearer one: where C
-and gamma are small, many rows are ties.
+NOTE = """All libraries evaluate the same candidates on the same folds with LIBSVM's criterion
+1e-3. The rivals use `GridSearchCV(n_jobs=2)` and otherwise their defaults. If a rival would take
+minutes, it evaluates one candidate in k, each value of each axis equally often, and its time is
+multiplied by k; the table shows this. The whole grid of covertype 5000 took scikit-learn 170 s, 30
+times as long as Mercer in that run. "apart" is the largest difference between its mean score of a
+candidate and Mercer's: within the tolerance, samples near the decision boundary can fall on either
+side. With many classes, scikit-learn resolves ties of votes in favor of the first class, Mercer in
+favor of the clearer one. If C and gamma are small, many samples are ties.
 
 ![Time of tuning over the number of grid points](images/tuning-growth.png)"""
 

@@ -35,15 +35,12 @@ PENALTY = 0.01
 KERNEL = Gaussian(float(1 / np.sqrt(2 * GAMMA)))
 SCRIPT = Path(__file__).with_name("kernlab_kcca.R")
 
-NOTE = """\
-Letter, standardised; columns 1-8 are the first view, 9-16 the second; Gaussian kernels, 10 pairs.
-Like with like: both rivals solve the form K^2 + eta K, and the rows "same problem" ask Mercer for
-that form with the rival's own eta (kernlab does not centre, Mercer does). The rows "default" time
-Mercer's default form (K + eta)^2 with penalty 0.01 instead, which is another problem and a cheaper
-one. Each answer is described by the mean correlation of its variates on 2000 rows that were not
-fitted. "shifted" is by how much the variates of new rows change when all rows of both views are
-moved by 1000: nothing may. 20000 rows are by a low rank, alone: the rivals' matrices of 40000 rows
-do not fit."""
+NOTE = """Letter, standardized; columns 1-8 are the first view, 9-16 the second; Gaussian
+kernels, 10 pairs. Both rivals solve the form K^2 + eta K. In the rows "same problem", Mercer
+solves this form with the rival's eta (kernlab does not center, Mercer does). The rows "default"
+time Mercer's default form (K + eta)^2 with penalty 0.01, which is a different and less expensive
+problem. "held out" is the mean correlation of the variates on 2000 samples that were not used for
+fitting."""
 
 
 @dataclass(frozen=True)

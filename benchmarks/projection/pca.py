@@ -28,15 +28,14 @@ from mercer.kernels import Gaussian
 from mercer.problems import Eigenproblem, Modes
 from mercer.resources import format_bytes
 
-NOTE = """\
-Everybody's eigenvalues and eigenvectors are judged by the same certificate, in float64 from the
-points, outside the clock: "residual" is the largest |K v - m v| relative to its own eigenvalue.
-scikit-learn's default at these sizes is the dense decomposition; its randomized solver does a fixed
-number of steps and does not say how far it came.
+NOTE = """One certificate verifies all eigenvalues and eigenvectors in float64, from the samples
+and outside the measured time. "residual" is the largest |K v - m v| relative to its eigenvalue. At
+these sizes, scikit-learn uses the dense decomposition by default. Its randomized solver makes a
+fixed number of iterations and does not report its accuracy.
 
-*How far from the floor.* A pass over a stored float32 matrix of 10000 rows with a block of 16 takes
-3.2 Gflop (15 ms at the peak of two cores) and reads one triangle, 200 MB (5 ms); ten passes and
-writing the matrix once are all that the fit does besides keeping vectors orthogonal."""
+*Distance from the lower bound.* A pass over a stored float32 matrix of 10000 rows with a block of
+16 vectors takes 3.2 Gflop (15 ms at the peak of two cores) and reads one triangle, 200 MB (5 ms).
+A fit makes ten passes, writes the matrix once and keeps the vectors orthogonal."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,8 @@ from benchmarks.harness import Case, Row, run
 from mercer import GaussianProcess, GaussianProcessClassifier
 from mercer.kernels import Gaussian
 
-NOTE = """\
-Both search from the same parameters with L-BFGS-B in the logarithms until their own tolerances, so
-the log-likelihoods that they reach stand beside the times: more is better."""
+NOTE = """Both search from the same hyperparameters with L-BFGS-B in the logarithms, to their own
+tolerances. The log-likelihood is the one they reach (higher is better)."""
 
 RIVAL = "scikit-learn"
 

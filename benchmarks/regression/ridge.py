@@ -16,11 +16,10 @@ from mercer.problems import Coefficients, LinearSystem
 
 SCALE = 2.0
 
-NOTE = """\
-Ten penalties: the reduction to a band needs 8/3 n^3 operations whatever the code, so the rival's
-time over the floor below is the most that this method can reach; where the library's Cholesky is
-fast, that may lie under the goal. Further penalties cost little, while a grid search pays for
-each."""
+NOTE = """With 10 penalties, the reduction to a band needs 8/3 n^3 operations in any
+implementation. The rival's time divided by the lower bound below is therefore the largest possible
+ratio. If the library's Cholesky factorization is fast, this ratio may be below the goal. Further
+penalties cost little in Mercer; a grid search fits each of them."""
 
 
 def data(n: int) -> tuple[Any, Any]:

@@ -17,11 +17,9 @@ from sklearn.model_selection import StratifiedKFold
 from benchmarks.datasets import FOLDER, available
 from mercer.selection import choose
 
-NOTE = (
-    "`choose` sees the training part of each split only. Published figures as in the list of data "
-    "sets, quoted from the literature; splits are those published where there are any, else ten "
-    "stratified folds."
-)
+NOTE = """`choose` uses only the training part of each split. Published errors are quoted from
+the literature, as in the list of data sets. The splits are the published ones if available,
+otherwise ten stratified folds."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +46,7 @@ SETS = [
 def main() -> str:
     """Write the table."""
     lines = [
-        "| set | kernel taken | error | published | s a choice |",
+        "| data | selected kernel | error | published | s per selection |",
         "| --- | --- | --- | --- | --- |",
     ]
     for one in filter(lambda one: available(one.name), SETS):

@@ -16,11 +16,10 @@ import numpy as np
 
 from mercer.compat.sklearn import patch, unpatch
 
-NOTE = """\
-Programs after the examples of these names in scikit-learn's gallery, without their pictures, run
-unchanged before and after `mercer.compat.sklearn.patch()`; the faces of `plot_face_recognition` are
-digits here. Seconds are of processor time, all threads together, the least of several turns. The
-answers are scores of the programs themselves. Short programs mostly measure what a call costs."""
+NOTE = """Programs like the examples of these names in scikit-learn's gallery, without their
+plots, unchanged before and after `mercer.compat.sklearn.patch()`; `plot_face_recognition` uses
+digits instead of faces. Times are processor times of all threads, the least of several runs. The
+results are scores of the programs. Short programs mostly measure the overhead of a call."""
 
 
 def plot_iris_svc() -> str:
@@ -245,7 +244,7 @@ PROGRAMS: tuple[Callable[[], str], ...] = (
 def main(turns: int = 3, programs: tuple[Callable[[], str], ...] = PROGRAMS) -> str:
     """Run every program both ways in turn, and write the table."""
     lines = [
-        "| program | times faster | before, s | after, s | answer before | answer after |",
+        "| program | times faster | before, s | after, s | result before | result after |",
         "| --- | --- | --- | --- | --- | --- |",
     ]
     for program in programs:

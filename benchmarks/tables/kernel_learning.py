@@ -23,17 +23,16 @@ from mercer.machines.svm import problem as svm
 from mercer.problems import Dual, Duals, KernelCombination, WeightedDuals
 from mercer.selection import combine, learn_scales
 
-NOTE = """\
-*Weights.* 20 kernels on blocks of columns, C = 10, to a relative gap of 1e-4. The rival is the
-usual loop around scikit-learn's `SVC(kernel="precomputed")`: weights in proportion to the norms of
-the parts of the function, for at most 300 fits. Its matrices are there already; ours are evaluated,
-put on one scale, and the answer certified, within the time. Both answers are judged by the same
-certificate.
+NOTE = """*Weights.* 20 kernels on blocks of columns, C = 10, to a relative duality gap of 1e-4.
+The rival is a loop around scikit-learn's `SVC(kernel="precomputed")`: weights in proportion to the
+norms of the parts of the function, for at most 300 fits. Its matrices exist in advance. Mercer
+evaluates and scales them and certifies the solution within the measured time. The gap is computed
+by the same certificate for both.
 
 *Scales.* Marginal likelihood of a Gaussian process with one scale per feature, noise and variance,
-from one start; scikit-learn's `GaussianProcessRegressor` maximises the same function, and both are
-judged by the log-likelihood that they reach. Scales of idle features make it flat far out: with the
-default tolerance of 1e-4 ours ends 0.2 below in the case of 40 scales, in about half the time."""
+from one start. scikit-learn's `GaussianProcessRegressor` maximizes the same function. Large scales
+of irrelevant features make it flat: with the default tolerance of 1e-4, Mercer stops 0.2 below in
+the case of 40 scales, in about half the time."""
 
 
 def blocks(n: int) -> tuple[Any, Any, list[Any]]:

@@ -28,16 +28,14 @@ from benchmarks.datasets import FOLDER
 from mercer.data import Kind, Table, read
 from mercer.fitting import fit, split
 
-NOTE = (
-    "A fifth of the rows, the same for all, is held out before anything is learnt. `mercer.fit` "
-    "with its defaults; `HistGradientBoosting` with its defaults, categories and gaps as they are; "
-    "scikit-learn's `SVC` and `SVR` with a Gaussian kernel behind median, scaling and one-hot "
-    "columns, C and gamma by `GridSearchCV` over 4 x 4 points and five folds, compared on at most "
-    "5000 rows, then fitted to all. Errors are shares of rows, or root mean squared errors; in "
-    "brackets the 95 % interval of ours: differences within it mean little. Seconds are process "
-    "time of all threads, of preparation, choice and fit together (of `mercer.fit` with "
-    "probabilities, certificate, figures and importance)."
-)
+NOTE = """A fifth of the rows is held out, the same for all. `mercer.fit` and
+`HistGradientBoosting` use their defaults; the latter receives categories and missing values
+unchanged. scikit-learn's `SVC` and `SVR` use a Gaussian kernel after median imputation, scaling
+and one-hot encoding, with C and gamma by `GridSearchCV` over 4 x 4 candidates and five folds on at
+most 5000 rows, then fitted to all. Errors are error rates, or root mean squared errors.
+Parentheses give the 95 % interval of Mercer's error; differences within it mean little. Seconds
+are process time of all threads for preparation, selection and fit (for `mercer.fit` with
+probabilities, certificate, evaluation and importance)."""
 SEED = 0
 MOST_ROWS = 5000
 

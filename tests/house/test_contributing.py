@@ -18,7 +18,7 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 PAGES = {"CONTRIBUTING.md": PAGE} | {
     f"docs/{name}.md": (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
-    for name in ("design", "defaults", "reliability", "coverage")
+    for name in ("design", "decisions", "defaults", "reliability", "coverage")
 }
 # rooms are named without src/mercer, pages and compiled files without their folder
 FOLDERS = [ROOT, ROOT / "src" / "mercer", ROOT / "docs", ROOT / "native" / "src"]

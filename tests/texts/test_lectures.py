@@ -1,4 +1,4 @@
-"""Texts 001 (Smola and Vishwanathan), 002 and 004 (lectures), through the public objects."""
+"""Smola and Vishwanathan, and two courses of lectures, through the public objects."""
 
 import math
 
@@ -29,7 +29,7 @@ LABELS = np.where(X[:, 0] > 0, 1, -1)
 SEPARABLE = X + 0.5 * LABELS[:, None] * [1, 0, 0]
 
 
-# --- 001: nearest means, perceptron, K-means ---------------------------------------------------
+# --- Smola and Vishwanathan: nearest means, perceptron, K-means ----------------------------------
 
 
 @pytest.mark.parametrize("kernel", [Linear(), Gaussian(1.0)], ids=str)
@@ -102,7 +102,7 @@ def test_kmeans_by_hand():
     assert (nearest == machine.labels_).all()
 
 
-# --- 002: principal components, ridge, kernels, margins ----------------------------------------
+# --- course lectures: principal components, ridge, kernels, margins ------------------------------
 
 
 def test_components_of_largest_variance():
@@ -195,7 +195,7 @@ def test_matrices_of_maps_are_positive():
 
 
 def test_margin_of_the_canonical_form():
-    """Lecture 11.3 and 004: min t_n y(x_n) = 1 and the margin is 1 / |w|."""
+    """Course lecture 11.3 and classifier lecture: min t_n y(x_n) = 1 and the margin is 1 / |w|."""
     machine = SVC(Linear(), C=np.inf, tol=1e-9).fit(SEPARABLE, LABELS)
     assert (LABELS * machine.decision_function(SEPARABLE)).min() == pytest.approx(1, abs=1e-6)
     w = np.linalg.norm(machine.coef_)
@@ -208,7 +208,7 @@ def test_novelty_detection():
     assert (machine.decision_function(X) < -1e-6).mean() <= 0.2
 
 
-# --- 004: linear classifiers and kernels ---------------------------------------------------------
+# --- classifier lecture: linear classifiers and kernels ------------------------------------------
 
 
 def test_update_as_a_gradient_step():

@@ -1,4 +1,4 @@
-"""Text 003 (Shashua), claim by claim, through the public objects."""
+"""Shashua, Introduction to Machine Learning, claim by claim, through the public objects."""
 
 import math
 

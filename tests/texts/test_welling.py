@@ -1,4 +1,4 @@
-"""Text 000 (Welling), equation by equation, through the public objects."""
+"""Welling, A First Encounter with Machine Learning: each equation, through the public objects."""
 
 import numpy as np
 import pytest

@@ -21,7 +21,7 @@ Z = rng.standard_normal((15, 3))
 
 
 def by_the_text(K, y, beta):
-    """S_B a = lambda (S_W + beta I) a with the matrices of 000 eq. 13.16 and 13.17."""
+    """S_B a = lambda (S_W + beta I) a with the matrices of Welling, eq. 13.16 and 13.17."""
     classes, counts = np.unique(y, return_counts=True)
     kappa = np.stack([K[y == c].mean(axis=0) for c in classes])
     mean = K.mean(axis=0)

@@ -277,7 +277,7 @@ def test_smooth_and_quadratic_programs_agree(seed):
 
 
 def test_relative_entropy_keeps_probabilities_positive_without_being_asked():
-    """003 2: minimise D(f || p) under the sum alone; the multiplier is sum f - 1."""
+    """Shashua, lecture 2: minimize D(f || p) under the sum alone; the multiplier is sum f - 1."""
     f = np.array([3.0, 1.0, 0.5])
     program = SmoothProgram(
         SmoothFunction(lambda p: -f @ np.log(p) + p.sum(), lambda p: 1 - f / p),
