@@ -298,7 +298,7 @@ def test_parquet():
         assert "broken" in str(refused(held.getvalue()[:cut], format="parquet"))
     nested = io.BytesIO()
     pq.write_table(pa.table({"l": [[1], [2]]}), nested)
-    assert "column 'l' holds list objects" in str(refused(nested.getvalue()))
+    assert "column 'l' holds list<" in str(refused(nested.getvalue()))
     with pytest.raises(ValueError, match="delimiter=',' is for delimited text; this file is Parq"):
         table(held.getvalue(), delimiter=",")
 

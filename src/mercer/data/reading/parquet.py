@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from mercer.data.column import Column
@@ -12,10 +14,181 @@ from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.reading.cells import pyarrow
 from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
 from mercer.data.reading.source import Bytes, ReadOptions
-from mercer.data.table import Schema, Table, columns_in
+from mercer.data.table import Schema, Table, columns_in, refuse_unknown
 
 _HEAD = 10_000  # rows that kinds of columns are inferred from
 _BUFFER = 1 << 20  # bytes of a column that are read at a time: whole row groups may be large
+_NO_LIMITS = Limits(bytes=None, rows=None)
+
+# --- page headers --------------------------------------------------------------------------------
+#
+# A reader allocates the size that a page header declares. The footer of the file declares sizes as
+# well, but no reader compares the two. Limits are therefore checked against the page headers.
+#
+# Headers are structs of Thrift's compact protocol.
+
+_BYTE, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 5, 6, 7, 8, 9, 10, 11, 12
+_VALUES = {1: _I32}
+_PAGE = {2: _I32, 3: _I32, 5: _VALUES, 7: _VALUES, 8: _VALUES}
+_CHUNK = {3: {7: _I64, 9: _I64, 11: _I64}}
+_FOOTER = {3: _I64, 4: [{1: [_CHUNK]}]}
+_MAGIC = 8  # bytes at the end of a file: the length of the footer, and PAR1
+_SHORT, _LONG = 1 << 9, 1 << 24  # bytes of a page header: most, and the longest that is read
+_AT_ONCE = 1 << 14  # rows that are decoded at a time
+_ROOM = 64 << 20  # bytes that they may have
+_CELL = 8  # bytes of a number, and of a reference to a word
+
+ReadAt = Callable[[int, int], bytes]
+"""Returns bytes of a file: from where, and how many."""
+
+
+@dataclass(frozen=True)
+class DecodedSize:
+    """Bytes that some column chunks decode to, by their page headers.
+
+    Attributes
+    ----------
+    total : int
+        Pages and values of all of them.
+    page : int
+        The largest page. No entry is longer.
+    """
+
+    total: int = 0
+    page: int = 0
+
+
+def decoded_size(read: ReadAt, chunks: list[tuple[int, int]], size: int) -> DecodedSize:
+    """Add up the sizes that page headers declare.
+
+    Parameters
+    ----------
+    read : callable
+        Reads the file.
+    chunks : list of (start, length)
+        The column chunks.
+    size : int
+        Bytes of the file.
+    """
+    if sum(length for _, length in chunks) > size or any(min(chunk) < 0 for chunk in chunks):
+        raise ValueError("column chunks overlap or lie outside the file")
+    pages = values = page = 0
+    for start, length in chunks:
+        at = start
+        while at < start + length:
+            header, held = _page_header(read, at)
+            counts = [header.get(kind, {}).get(1, 0) for kind in (5, 7, 8)]
+            if min(header[2], header[3], *counts) < 0:
+                raise ValueError("a page has a negative size")
+            pages, page = pages + header[2], max(page, header[2])
+            values += max(counts)
+            at += held + header[3]
+    return DecodedSize(max(pages, _CELL * values), page)
+
+
+def _page_header(read: ReadAt, at: int) -> tuple[dict[int, Any], int]:
+    """Return sizes and counts of a page, and the length of its header."""
+    size = _SHORT
+    while True:
+        data = read(at, size)
+        try:
+            return _struct(data, 0, _PAGE)
+        except IndexError:
+            if len(data) < size or size >= _LONG:
+                raise ValueError("a page header is cut short or too long") from None
+            size <<= 5
+
+
+def _struct(data: bytes, at: int, wanted: Any) -> tuple[dict[int, Any], int]:
+    """Return the wanted fields of a struct, and where it ends."""
+    found: dict[int, Any] = {}
+    field = 0
+    while head := data[at]:
+        at += 1
+        if head >> 4:
+            field += head >> 4
+        else:
+            number, at = _varint(data, at)
+            field = _signed(number, 16)
+        # a truth value is in the type of its field
+        if head & 15 > 2:
+            value, at = _value(data, at, head & 15, wanted.get(field))
+            if value is not None:
+                found[field] = value
+    return found, at + 1
+
+
+def _value(data: bytes, at: int, kind: int, wanted: Any) -> tuple[Any, int]:
+    """Return a value if it is wanted and of that type, and where it ends."""
+    if kind == _STRUCT:
+        found, at = _struct(data, at, wanted if isinstance(wanted, dict) else {})
+        return (found if isinstance(wanted, dict) else None), at
+    if kind in (_LIST, _SET, _MAP):
+        return _values(data, at, kind, wanted)
+    if kind in (_BYTE, _DOUBLE):
+        return None, at + (1 if kind == _BYTE else 8)
+    if not 0 < kind < _STRUCT:
+        raise ValueError("a value has an unknown type")
+    number, at = _varint(data, at)
+    if kind == _BINARY:
+        return None, at + number
+    return (_signed(number, 32 if kind == _I32 else 64) if kind == wanted else None), at
+
+
+def _values(data: bytes, at: int, kind: int, wanted: Any) -> tuple[Any, int]:
+    """Return the entries of a list if they are wanted, and where it ends."""
+    if kind == _MAP:
+        count, at = _varint(data, at)
+        kinds = [data[at] >> 4, data[at] & 15] if count else []
+        at += bool(count)
+    else:
+        count, kinds = data[at] >> 4, [data[at] & 15]
+        at += 1
+        if count == 15:
+            count, at = _varint(data, at)
+    inner = wanted[0] if kind == _LIST and isinstance(wanted, list) else None
+    found = []
+    for _ in range(count):
+        for one in kinds:
+            value, at = _value(data, at, _BYTE if one <= 2 else one, inner)
+            if inner is not None:
+                found.append(value)
+        data[at - 1]  # a count may be anything: end with the data
+    return (None if inner is None else found), at
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    value = shift = 0
+    while True:
+        value |= (data[at] & 127) << shift
+        at, shift = at + 1, shift + 7
+        if data[at - 1] < 128:
+            return value, at
+        if shift > 63:
+            raise ValueError("an integer is too long")
+
+
+def _signed(value: int, bits: int) -> int:
+    value &= (1 << bits) - 1
+    return (value >> 1) ^ -(value & 1)
+
+
+def _chunks_of_footer(content: bytes) -> tuple[int, list[tuple[int, int]]]:
+    """Return the rows and the column chunks that a footer declares."""
+    length = int.from_bytes(content[-_MAGIC:-4], "little")
+    try:
+        footer, _ = _struct(content[-_MAGIC - length : -_MAGIC], 0, _FOOTER)
+        found = [chunk[3] for group in footer.get(4, []) for chunk in group[1]]
+        starts = [min(at for at in (one[9], one.get(11, 0)) if at > 0) for one in found]
+        return footer[3], [(at, one[7]) for at, one in zip(starts, found, strict=True)]
+    except (IndexError, TypeError, AttributeError, RecursionError) as error:
+        raise ValueError("the footer is cut short or not of Parquet") from error
+
+
+# --- reading -------------------------------------------------------------------------------------
+#
+# Rows are decoded in small batches and counted, so that repeated words, which take no space in the
+# file, end at a limit before they take memory.
 
 
 def read_parquet(data: Bytes, options: ReadOptions) -> Table:
@@ -23,24 +196,28 @@ def read_parquet(data: Bytes, options: ReadOptions) -> Table:
     options.refuse_text_options("Parquet")
     if pyarrow() is None:
         return _by_polars(data.all(), data.name, options)
-    file = _opened(data, options)
-    columns = list(options.columns) if options.columns is not None else None
-    frame = _guarded(lambda: file.read(columns=columns), data.name)
+    file = OpenParquet(data, options.limits)
+    batches = list(file.batches(options.columns))
+    if not batches:
+        raise DataError("the file has no rows", source=data.name)
+    frame = pyarrow().Table.from_batches(batches)
     return finished(_columns(frame, data.name, options), options, data.name, "parquet")
 
 
 def parquet_blocks(
     data: Bytes, schema: Schema, rows: int, options: ReadOptions, groups: list[int] | None = None
 ) -> Iterator[Table]:
-    """Read rows as the columns of a schema, block by block; of some row groups, or of all."""
+    """Read rows as the columns of a schema, block by block; of some row groups, or of all.
+
+    Blocks have fewer rows if their entries are long.
+    """
     if pyarrow() is None:
         yield from cut(_by_polars(data.all(), data.name, options), schema, rows)
         return
-    file = _opened(data, options)
-    refuse_lacking(schema, file.schema_arrow.names, data.name)
-    batches = file.iter_batches(batch_size=rows, columns=schema.names, row_groups=groups)
-    while (batch := _guarded(lambda: next(batches, None), data.name)) is not None:
-        found = _guarded(partial(columns_in, batch, None), data.name)
+    file = OpenParquet(data, options.limits)
+    refuse_lacking(schema, file.names, data.name)
+    for block in _joined(file.batches(schema.names, groups, rows), rows):
+        found = _guarded(partial(columns_in, block, None), data.name)
         arrays = {name: found[name][0] for name in schema.names}
         yield Table(
             {name: known(name, arrays[name], schema, data.name, ()) for name in schema.names},
@@ -53,7 +230,7 @@ def parquet_groups(data: Bytes) -> list[int]:
     """Return the bytes of each row group; none where pyarrow is missing, which reads them apart."""
     if pyarrow() is None:
         return []
-    shape = _opened(data, ReadOptions(limits=Limits(bytes=None, rows=None))).metadata
+    shape = OpenParquet(data, _NO_LIMITS).metadata
     return [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
 
 
@@ -61,27 +238,111 @@ def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
     """Return the first rows of a file, as pyarrow or polars hold them."""
     if pyarrow() is None:
         return _by_polars(data.all(), data.name, ReadOptions())
-    file = _opened(data, ReadOptions(limits=Limits(bytes=None, rows=None)))
-    batches = file.iter_batches(batch_size=_HEAD, columns=columns)
-    first = _guarded(lambda: next(batches, None), data.name)
+    file = OpenParquet(data, _NO_LIMITS)
+    sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
+    enough = 1 + next((k for k in range(len(sizes)) if sum(sizes[: k + 1]) >= _HEAD), len(sizes))
+    first = next(_joined(file.batches(columns, list(range(len(sizes)))[:enough]), _HEAD), None)
     if first is None or not first.num_rows:
         raise DataError("the file has no rows", source=data.name)
     return first
 
 
-def _opened(data: Bytes, options: ReadOptions) -> Any:
-    """Open a file where it lies, so that row groups are read as they are asked for."""
-    import pyarrow.parquet as pq  # noqa: PLC0415  optional
+class OpenParquet:
+    """A Parquet file that pyarrow reads where it lies, row group by row group.
 
-    source, path = data.name, data.file
-    content = pyarrow().BufferReader(data.all()) if path is None else str(path)
-    file = _guarded(lambda: pq.ParquetFile(content, buffer_size=_BUFFER), source)
-    shape = file.metadata
-    options.limits.check("rows", shape.num_rows, source)
-    options.limits.check("columns", shape.num_columns, source)
-    groups = [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
-    options.limits.check("bytes", max(sum(groups), 0), source)
-    return file
+    Parameters
+    ----------
+    data : Bytes
+        The file.
+    limits : Limits
+        Sizes beyond which reading stops.
+    """
+
+    def __init__(self, data: Bytes, limits: Limits) -> None:
+        import pyarrow.parquet as pq  # noqa: PLC0415  optional
+
+        self.source, self.limits, self._path = data.name, limits, data.file
+        self._held = b"" if self._path is not None else data.all()
+        content = pyarrow().BufferReader(self._held) if self._path is None else str(self._path)
+        self._file = _guarded(lambda: pq.ParquetFile(content, buffer_size=_BUFFER), self.source)
+        self.metadata = self._file.metadata
+        limits.check("rows", self.metadata.num_rows, self.source)
+        limits.check("columns", self.metadata.num_columns, self.source)
+        self.schema = _guarded(lambda: self._file.schema_arrow, self.source)
+        self.names: list[str] = self.schema.names
+
+    def batches(
+        self, columns: Any = None, groups: list[int] | None = None, most: int = _AT_ONCE
+    ) -> Iterator[Any]:
+        """Yield batches of rows; of some columns and row groups, or of all."""
+        names = self.names if columns is None else list(columns)
+        refuse_unknown(names, self.names)
+        groups = list(range(self.metadata.num_row_groups)) if groups is None else groups
+        width = _guarded(lambda: sum(self._width(name) for name in names), self.source)
+        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+        self.limits.check("bytes", width * rows, self.source)
+        size = _guarded(lambda: self._decoded_size(set(names), groups), self.source)
+        self.limits.check("bytes", size.total, self.source)
+        at_once = max(1, min(_AT_ONCE, most, _ROOM // max(1, size.page, width)))
+        batches = self._file.iter_batches(at_once, row_groups=groups, columns=names)
+        count = 0
+        while (batch := _guarded(lambda: next(batches, None), self.source)) is not None:
+            count += sum(map(_bytes_of, batch.columns))
+            self.limits.check("bytes", count, self.source)
+            yield batch
+
+    def _width(self, name: str) -> int:
+        """Return the bytes of an entry if all have the same length, else those of a number."""
+        types, kind = pyarrow().types, self.schema.field(name).type
+        stored = (
+            kind.value_type if types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
+        )
+        if types.is_nested(stored):
+            raise DataError(f"holds {kind}; a column holds numbers, words or dates", column=name)
+        return max(_CELL, stored.byte_width if types.is_fixed_size_binary(stored) else 0)
+
+    def _decoded_size(self, names: set[str], groups: list[int]) -> DecodedSize:
+        chunks = []
+        for group in map(self.metadata.row_group, groups):
+            for chunk in map(group.column, range(group.num_columns)):
+                # pyarrow reads the columns a.b as well if a is asked for
+                path = chunk.path_in_schema
+                if path in names or path.partition(".")[0] in names:
+                    first = chunk.dictionary_page_offset or chunk.data_page_offset
+                    start = min(first, chunk.data_page_offset)
+                    chunks.append((start, chunk.total_compressed_size))
+        if self._path is None:
+            held = self._held
+            return decoded_size(lambda at, size: held[at : at + size], chunks, len(held))
+        with Path(self._path).open("rb", buffering=0) as file:
+            return decoded_size(partial(_read_at, file), chunks, file.seek(0, io.SEEK_END))
+
+
+def _read_at(file: Any, at: int, size: int) -> bytes:
+    file.seek(at)
+    found: bytes = file.read(size)
+    return found
+
+
+def _bytes_of(column: Any) -> int:
+    """Return the bytes of entries, each word as often as it comes."""
+    if pyarrow().types.is_dictionary(column.type):
+        column = column.dictionary_decode()
+    return max(int(column.nbytes), _CELL * len(column))
+
+
+def _joined(batches: Iterator[Any], rows: int) -> Iterator[Any]:
+    """Join batches to tables of so many rows, or of fewer if these take much memory."""
+    held: list[Any] = []
+    count = size = 0
+    for batch in batches:
+        if held and (count + len(batch) > rows or size > _ROOM):
+            yield pyarrow().Table.from_batches(held)
+            held, count, size = [], 0, 0
+        held.append(batch)
+        count, size = count + len(batch), size + sum(map(_bytes_of, batch.columns))
+    if held:
+        yield pyarrow().Table.from_batches(held)
 
 
 def _guarded(work: Any, source: str) -> Any:
@@ -115,10 +376,21 @@ def _by_polars(content: bytes, source: str, options: ReadOptions) -> Table:
         raise DataError(
             'Parquet needs pyarrow: pip install "mercer[tables]"', source=source
         ) from missing
+    rows, chunks = _guarded(partial(_chunks_of_footer, content), source)
+    options.limits.check("rows", rows, source)
+
+    def read_at(at: int, size: int) -> bytes:
+        return content[at : at + size]
+
+    size = _guarded(lambda: decoded_size(read_at, chunks, len(content)), source)
+    options.limits.check("bytes", size.total, source)
     try:
         frame = polars.read_parquet(io.BytesIO(content))
+        words = frame.select(polars.col(polars.String, polars.Categorical, polars.Enum))
+        lengths = words.select(polars.all().cast(polars.String).str.len_bytes().sum())
     except Exception as error:  # polars has no one class for what its readers raise
         raise DataError(
             f"the Parquet file is broken ({shorten(str(error), 120)})", source=source
         ) from error
+    options.limits.check("bytes", sum(map(sum, lengths.rows())), source)
     return finished(_columns(frame, source, options), options, source, "parquet")
