@@ -7,6 +7,7 @@ import pytest
 
 from mercer.data import DataError, Limits, read, read_blocks
 from mercer.data.reading import parquet
+from mercer.data.reading.source import Bytes
 
 pa = pytest.importorskip("pyarrow")
 pq = pytest.importorskip("pyarrow.parquet")
@@ -45,13 +46,13 @@ BOMBS = {
 @pytest.fixture
 def taken(monkeypatch):
     """Return a function that tells the most bytes pyarrow held while it decoded."""
-    before, most, count = pa.total_allocated_bytes(), [0], parquet._bytes_of
+    before, most, count = pa.total_allocated_bytes(), [0], parquet.bytes_of
 
     def counted(column):
         most[0] = max(most[0], pa.total_allocated_bytes() - before)
         return count(column)
 
-    monkeypatch.setattr(parquet, "_bytes_of", counted)
+    monkeypatch.setattr(parquet, "bytes_of", counted)
     return lambda: most[0]
 
 
@@ -126,11 +127,26 @@ def test_columns_that_are_left_out_are_not_counted():
         read(io.BytesIO(data), columns=["c"])
 
 
+def test_columns_whose_names_have_points_are_counted_with_the_column_they_begin_with():
+    data = packed({"a": np.arange(1000.0), "a.b": repeated(1000, 20_000)})
+    assert read(io.BytesIO(data), columns=["a"]).columns == ["a"]
+    assert read(io.BytesIO(data)).columns == ["a", "a.b"]
+    found = parquet.OpenParquet(Bytes(io.BytesIO(data), "", Limits()), Limits())._chunks(["a"], [0])
+    assert len(found["a"]) == 2
+
+
+def test_two_columns_of_one_name_are_refused():
+    held = io.BytesIO()
+    pq.write_table(pa.table([[1.0], [2.0]], names=["a", "a"]), held)
+    with pytest.raises(DataError, match="both named 'a'"):
+        read(io.BytesIO(held.getvalue()))
+
+
 def test_chunks_that_overlap_are_refused():
     data = packed({name: np.arange(100.0) for name in "ab"}, compression="none")
     chunks = [(4, len(data) - 4), (4, len(data) - 4)]
     with pytest.raises(ValueError, match="overlap"):
-        parquet.decoded_size(lambda at, size: data[at : at + size], chunks, len(data))
+        parquet.refuse_overlap(chunks, len(data))
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -149,7 +165,7 @@ def test_sizes_are_those_of_the_pages(version, codec):
     assert parquet._chunks_of_footer(data) == (30_000, chunks)
     read_at = lambda at, size: data[at : at + size]  # noqa: E731
     for one, chunk in zip(parts, chunks, strict=True):
-        found = parquet.decoded_size(read_at, [chunk], len(data))
+        total, largest = parquet.decoded_size(read_at, [chunk])
         pages = one.total_uncompressed_size  # with the headers of pages
-        assert 0.98 * pages < found.total <= max(pages, 8 * 31_000 * 2)
-        assert found.page <= pages
+        assert 0.98 * pages < total <= max(pages, 8 * 31_000 * 2)
+        assert largest <= pages

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from mercer.data.column import Column
 from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.reading.cells import pyarrow
 from mercer.data.reading.columns import cut, finished, inferred, known, refuse_lacking
 from mercer.data.reading.source import Bytes, ReadOptions
-from mercer.data.table import Schema, Table, columns_in, refuse_unknown
+from mercer.data.table import Schema, Table, columns_in, refuse_twins, refuse_unknown
 
 _HEAD = 10_000  # rows that kinds of columns are inferred from
 _BUFFER = 1 << 20  # bytes of a column that are read at a time: whole row groups may be large
@@ -42,37 +42,19 @@ ReadAt = Callable[[int, int], bytes]
 """Returns bytes of a file: from where, and how many."""
 
 
-@dataclass(frozen=True)
-class DecodedSize:
-    """Bytes that some column chunks decode to, by their page headers.
+def decoded_size(read: ReadAt, chunks: list[tuple[int, int]]) -> tuple[int, int]:
+    """Return the bytes that column chunks decode to, and those of the largest page.
 
-    Attributes
-    ----------
-    total : int
-        Pages and values of all of them.
-    page : int
-        The largest page. No entry is longer.
-    """
-
-    total: int = 0
-    page: int = 0
-
-
-def decoded_size(read: ReadAt, chunks: list[tuple[int, int]], size: int) -> DecodedSize:
-    """Add up the sizes that page headers declare.
+    No entry is longer than the largest page.
 
     Parameters
     ----------
     read : callable
         Reads the file.
     chunks : list of (start, length)
-        The column chunks.
-    size : int
-        Bytes of the file.
+        Where the column chunks are.
     """
-    if sum(length for _, length in chunks) > size or any(min(chunk) < 0 for chunk in chunks):
-        raise ValueError("column chunks overlap or lie outside the file")
-    pages = values = page = 0
+    pages = values = largest = 0
     for start, length in chunks:
         at = start
         while at < start + length:
@@ -80,10 +62,16 @@ def decoded_size(read: ReadAt, chunks: list[tuple[int, int]], size: int) -> Deco
             counts = [header.get(kind, {}).get(1, 0) for kind in (5, 7, 8)]
             if min(header[2], header[3], *counts) < 0:
                 raise ValueError("a page has a negative size")
-            pages, page = pages + header[2], max(page, header[2])
+            pages, largest = pages + header[2], max(largest, header[2])
             values += max(counts)
             at += held + header[3]
-    return DecodedSize(max(pages, _CELL * values), page)
+    return max(pages, _CELL * values), largest
+
+
+def refuse_overlap(chunks: list[tuple[int, int]], size: int) -> None:
+    """Raise unless column chunks can lie in a file of so many bytes next to each other."""
+    if sum(length for _, length in chunks) > size or any(min(chunk) < 0 for chunk in chunks):
+        raise ValueError("column chunks overlap or lie outside the file")
 
 
 def _page_header(read: ReadAt, at: int) -> tuple[dict[int, Any], int]:
@@ -196,11 +184,10 @@ def read_parquet(data: Bytes, options: ReadOptions) -> Table:
     options.refuse_text_options("Parquet")
     if pyarrow() is None:
         return _by_polars(data.all(), data.name, options)
-    file = OpenParquet(data, options.limits)
-    batches = list(file.batches(options.columns))
-    if not batches:
+    tables = list(OpenParquet(data, options.limits).tables(options.columns))
+    if not tables:
         raise DataError("the file has no rows", source=data.name)
-    frame = pyarrow().Table.from_batches(batches)
+    frame = pyarrow().concat_tables(tables)
     return finished(_columns(frame, data.name, options), options, data.name, "parquet")
 
 
@@ -216,7 +203,7 @@ def parquet_blocks(
         return
     file = OpenParquet(data, options.limits)
     refuse_lacking(schema, file.names, data.name)
-    for block in _joined(file.batches(schema.names, groups, rows), rows):
+    for block in file.tables(schema.names, groups, rows):
         found = _guarded(partial(columns_in, block, None), data.name)
         arrays = {name: found[name][0] for name in schema.names}
         yield Table(
@@ -239,9 +226,9 @@ def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
     if pyarrow() is None:
         return _by_polars(data.all(), data.name, ReadOptions())
     file = OpenParquet(data, _NO_LIMITS)
-    sizes = [file.metadata.row_group(k).num_rows for k in range(file.metadata.num_row_groups)]
-    enough = 1 + next((k for k in range(len(sizes)) if sum(sizes[: k + 1]) >= _HEAD), len(sizes))
-    first = next(_joined(file.batches(columns, list(range(len(sizes)))[:enough]), _HEAD), None)
+    rows = np.cumsum([file.metadata.row_group(k).num_rows for k in file.groups])
+    groups = file.groups[: 1 + int(np.searchsorted(rows, _HEAD))]
+    first = next(file.tables(columns, groups, _HEAD), None)
     if first is None or not first.num_rows:
         raise DataError("the file has no rows", source=data.name)
     return first
@@ -263,6 +250,7 @@ class OpenParquet:
 
         self.source, self.limits, self._path = data.name, limits, data.file
         self._held = b"" if self._path is not None else data.all()
+        self._size = len(self._held) if self._path is None else self._path.stat().st_size
         content = pyarrow().BufferReader(self._held) if self._path is None else str(self._path)
         self._file = _guarded(lambda: pq.ParquetFile(content, buffer_size=_BUFFER), self.source)
         self.metadata = self._file.metadata
@@ -270,52 +258,113 @@ class OpenParquet:
         limits.check("columns", self.metadata.num_columns, self.source)
         self.schema = _guarded(lambda: self._file.schema_arrow, self.source)
         self.names: list[str] = self.schema.names
+        self.groups = list(range(self.metadata.num_row_groups))
+        self._count = 0
 
-    def batches(
+    def tables(
         self, columns: Any = None, groups: list[int] | None = None, most: int = _AT_ONCE
     ) -> Iterator[Any]:
-        """Yield batches of rows; of some columns and row groups, or of all."""
+        """Yield rows of some columns and row groups, or of all, as pyarrow tables.
+
+        Tables have fewer rows than `most` if these take much memory.
+        """
+        refuse_twins(self.names, self.source)
         names = self.names if columns is None else list(columns)
         refuse_unknown(names, self.names)
-        groups = list(range(self.metadata.num_row_groups)) if groups is None else groups
-        width = _guarded(lambda: sum(self._width(name) for name in names), self.source)
-        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
-        self.limits.check("bytes", width * rows, self.source)
-        size = _guarded(lambda: self._decoded_size(set(names), groups), self.source)
-        self.limits.check("bytes", size.total, self.source)
-        at_once = max(1, min(_AT_ONCE, most, _ROOM // max(1, size.page, width)))
-        batches = self._file.iter_batches(at_once, row_groups=groups, columns=names)
-        count = 0
+        groups = self.groups if groups is None else groups
+        at_once = _guarded(partial(self._at_once, names, groups, most), self.source)
+        streams = {name: _ColumnStream(self._arrays(name, groups, at_once[name])) for name in names}
+        while True:
+            for stream in streams.values():
+                stream.fill(most, _ROOM // len(names))
+            lengths = {stream.rows for stream in streams.values()}
+            if len(lengths) > 1 and 0 in lengths:
+                raise DataError("columns differ in length", source=self.source)
+            if not any(lengths):
+                return
+            count = min(lengths)
+            yield pyarrow().table({name: one.take(count) for name, one in streams.items()})
+
+    def _arrays(self, name: str, groups: list[int], at_once: int) -> Iterator[Any]:
+        """Yield the entries of a column, and count their bytes."""
+        batches = self._file.iter_batches(
+            at_once, row_groups=groups, columns=[name], use_threads=False
+        )
         while (batch := _guarded(lambda: next(batches, None), self.source)) is not None:
-            count += sum(map(_bytes_of, batch.columns))
-            self.limits.check("bytes", count, self.source)
-            yield batch
+            array = batch.column(name)
+            self._count += bytes_of(array)
+            self.limits.check("bytes", self._count, self.source)
+            yield array
+
+    def _at_once(self, names: list[str], groups: list[int], most: int) -> dict[str, int]:
+        """Return how many rows of each column are decoded at a time."""
+        widths = {name: self._width(name) for name in names}
+        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+        self.limits.check("bytes", sum(max(w, _CELL) for w in widths.values()) * rows, self.source)
+        chunks = self._chunks(names, groups)
+        with io.BytesIO(self._held) if self._path is None else self._path.open("rb", 0) as file:
+            read = partial(_read_at, file)
+            sizes = {name: decoded_size(read, column) for name, column in chunks.items()}
+        self.limits.check("bytes", sum(total for total, _ in sizes.values()), self.source)
+        room = min(_ROOM, self.limits.bytes or _ROOM)
+        longest = {name: max(_CELL, widths[name] or sizes[name][1]) for name in names}
+        return {name: max(1, min(_AT_ONCE, most, room // longest[name])) for name in names}
 
     def _width(self, name: str) -> int:
-        """Return the bytes of an entry if all have the same length, else those of a number."""
+        """Return the bytes of an entry, or 0 if entries differ in length."""
         types, kind = pyarrow().types, self.schema.field(name).type
         stored = (
             kind.value_type if types.is_dictionary(kind) else getattr(kind, "storage_type", kind)
         )
         if types.is_nested(stored):
             raise DataError(f"holds {kind}; a column holds numbers, words or dates", column=name)
-        return max(_CELL, stored.byte_width if types.is_fixed_size_binary(stored) else 0)
+        try:
+            return max(1, stored.bit_width // 8)
+        except ValueError:
+            return 0
 
-    def _decoded_size(self, names: set[str], groups: list[int]) -> DecodedSize:
-        chunks = []
+    def _chunks(self, names: list[str], groups: list[int]) -> dict[str, list[tuple[int, int]]]:
+        """Return where the column chunks of each column are."""
+        found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
+        every = []
         for group in map(self.metadata.row_group, groups):
             for chunk in map(group.column, range(group.num_columns)):
+                parts = chunk.path_in_schema.split(".")
+                first = chunk.dictionary_page_offset or chunk.data_page_offset
+                place = (min(first, chunk.data_page_offset), chunk.total_compressed_size)
                 # pyarrow reads the columns a.b as well if a is asked for
-                path = chunk.path_in_schema
-                if path in names or path.partition(".")[0] in names:
-                    first = chunk.dictionary_page_offset or chunk.data_page_offset
-                    start = min(first, chunk.data_page_offset)
-                    chunks.append((start, chunk.total_compressed_size))
-        if self._path is None:
-            held = self._held
-            return decoded_size(lambda at, size: held[at : at + size], chunks, len(held))
-        with Path(self._path).open("rb", buffering=0) as file:
-            return decoded_size(partial(_read_at, file), chunks, file.seek(0, io.SEEK_END))
+                for name in {
+                    ".".join(parts[:end]) for end in range(1, len(parts) + 1)
+                } & found.keys():
+                    found[name].append(place)
+                every.append(place)
+        refuse_overlap(every, self._size)
+        return found
+
+
+class _ColumnStream:
+    """Entries of a column that were decoded and not taken yet."""
+
+    def __init__(self, arrays: Iterator[Any]) -> None:
+        self.arrays, self.held = arrays, list[Any]()
+        self.rows = self.size = 0
+
+    def fill(self, rows: int, room: int) -> None:
+        """Decode more, up to so many rows or about so many bytes."""
+        while self.rows < rows and self.size < room:
+            array = next(self.arrays, None)
+            if array is None:
+                return
+            self.held.append(array)
+            self.rows, self.size = self.rows + len(array), self.size + bytes_of(array)
+
+    def take(self, count: int) -> Any:
+        """Return the first entries."""
+        column = pyarrow().chunked_array(self.held)
+        found, rest = column.slice(0, count), column.slice(count)
+        self.held = rest.chunks
+        self.rows, self.size = len(rest), sum(map(bytes_of, rest.chunks))
+        return found
 
 
 def _read_at(file: Any, at: int, size: int) -> bytes:
@@ -324,25 +373,11 @@ def _read_at(file: Any, at: int, size: int) -> bytes:
     return found
 
 
-def _bytes_of(column: Any) -> int:
+def bytes_of(column: Any) -> int:
     """Return the bytes of entries, each word as often as it comes."""
     if pyarrow().types.is_dictionary(column.type):
         column = column.dictionary_decode()
     return max(int(column.nbytes), _CELL * len(column))
-
-
-def _joined(batches: Iterator[Any], rows: int) -> Iterator[Any]:
-    """Join batches to tables of so many rows, or of fewer if these take much memory."""
-    held: list[Any] = []
-    count = size = 0
-    for batch in batches:
-        if held and (count + len(batch) > rows or size > _ROOM):
-            yield pyarrow().Table.from_batches(held)
-            held, count, size = [], 0, 0
-        held.append(batch)
-        count, size = count + len(batch), size + sum(map(_bytes_of, batch.columns))
-    if held:
-        yield pyarrow().Table.from_batches(held)
 
 
 def _guarded(work: Any, source: str) -> Any:
@@ -377,13 +412,14 @@ def _by_polars(content: bytes, source: str, options: ReadOptions) -> Table:
             'Parquet needs pyarrow: pip install "mercer[tables]"', source=source
         ) from missing
     rows, chunks = _guarded(partial(_chunks_of_footer, content), source)
+    _guarded(lambda: refuse_overlap(chunks, len(content)), source)
     options.limits.check("rows", rows, source)
 
     def read_at(at: int, size: int) -> bytes:
         return content[at : at + size]
 
-    size = _guarded(lambda: decoded_size(read_at, chunks, len(content)), source)
-    options.limits.check("bytes", size.total, source)
+    size = _guarded(lambda: decoded_size(read_at, chunks), source)[0]
+    options.limits.check("bytes", size, source)
     try:
         frame = polars.read_parquet(io.BytesIO(content))
         words = frame.select(polars.col(polars.String, polars.Categorical, polars.Enum))
