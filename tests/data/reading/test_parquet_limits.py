@@ -65,25 +65,31 @@ def test_a_small_file_that_decodes_to_much_ends_at_the_limit(name, taken):
     assert taken() < 6 * limit
 
 
-def understated(data):
-    """Return a file whose footer declares that each chunk has one byte."""
-    size = pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(0).total_uncompressed_size
-    written = b""
-    while True:  # as Thrift writes integers
-        written += bytes([2 * size >> 7 * len(written) & 127 | 128])
-        if 2 * size >> 7 * len(written) == 0:
-            break
-    written = written[:-1] + bytes([written[-1] & 127])
+def thrift(value, length=1):
+    """Return an integer as Thrift writes it, in so many bytes at least."""
+    value, found = (value << 1) ^ (value >> 63), []
+    while value > 127 or len(found) < length - 1:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
+
+
+def chunk_of(data, column=0):
+    return pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).column(column)
+
+
+def with_footer(data, old, new):
+    """Return a file with another integer in its footer."""
     length = int.from_bytes(data[-8:-4], "little") + 8
-    footer = data[-length:]
-    assert written in footer
-    small = b"\x82" + b"\x80" * (len(written) - 2) + b"\x00"
-    return data[:-length] + footer.replace(written, small)
+    written = thrift(old)
+    assert written in data[-length:]
+    return data[:-length] + data[-length:].replace(written, thrift(new, len(written)))
 
 
 @pytest.mark.parametrize("by", ["pyarrow", "polars"])
 def test_the_footer_is_not_trusted(by, monkeypatch, tmp_path):
-    data = understated(packed({"a": repeated(20, MB)}, use_dictionary=False, compression="gzip"))
+    data = packed({"a": repeated(20, MB)}, use_dictionary=False, compression="gzip")
+    data = with_footer(data, chunk_of(data).total_uncompressed_size, 1)
     assert pq.ParquetFile(io.BytesIO(data)).metadata.row_group(0).total_byte_size < 100
     (tmp_path / "a.parquet").write_bytes(data)
     if by == "polars":
@@ -142,11 +148,14 @@ def test_two_columns_of_one_name_are_refused():
         read(io.BytesIO(held.getvalue()))
 
 
-def test_chunks_that_overlap_are_refused():
-    data = packed({name: np.arange(100.0) for name in "ab"}, compression="none")
-    chunks = [(4, len(data) - 4), (4, len(data) - 4)]
-    with pytest.raises(ValueError, match="overlap"):
-        parquet.refuse_overlap(chunks, len(data))
+@pytest.mark.parametrize("length", [8100, -1])
+def test_chunks_that_overlap_or_lie_outside_are_refused(length):
+    data = packed(
+        {name: np.arange(500.0) for name in "ab"}, use_dictionary=False, compression="none"
+    )
+    data = with_footer(data, chunk_of(data, 1).total_compressed_size, length)
+    with pytest.raises(DataError, match="overlap"):
+        read(io.BytesIO(data))
 
 
 @pytest.mark.parametrize("version", ["1.0", "2.0"])
@@ -162,8 +171,10 @@ def test_sizes_are_those_of_the_pages(version, codec):
         (one.dictionary_page_offset or one.data_page_offset, one.total_compressed_size)
         for one in parts
     ]
-    assert parquet._chunks_of_footer(data) == (30_000, chunks)
     read_at = lambda at, size: data[at : at + size]  # noqa: E731
+    (found,) = parquet.row_groups(read_at, len(data))
+    assert found.rows == 30_000
+    assert found.chunks == [(name, *chunk) for name, chunk in zip("xwi", chunks, strict=True)]
     for one, chunk in zip(parts, chunks, strict=True):
         total, largest = parquet.decoded_size(read_at, [chunk])
         pages = one.total_uncompressed_size  # with the headers of pages

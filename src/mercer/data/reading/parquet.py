@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -30,8 +31,8 @@ _NO_LIMITS = Limits(bytes=None, rows=None)
 _BYTE, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 3, 5, 6, 7, 8, 9, 10, 11, 12
 _VALUES = {1: _I32}
 _PAGE = {2: _I32, 3: _I32, 5: _VALUES, 7: _VALUES, 8: _VALUES}
-_CHUNK = {3: {7: _I64, 9: _I64, 11: _I64}}
-_FOOTER = {3: _I64, 4: [{1: [_CHUNK]}]}
+_CHUNK = {3: {3: [_BINARY], 7: _I64, 9: _I64, 11: _I64}}
+_FOOTER = {3: _I64, 4: [{1: [_CHUNK], 2: _I64, 3: _I64}]}
 _MAGIC = 8  # bytes at the end of a file: the length of the footer, and PAR1
 _SHORT, _LONG = 1 << 9, 1 << 24  # bytes of a page header: most, and the longest that is read
 _AT_ONCE = 1 << 14  # rows that are decoded at a time
@@ -68,12 +69,6 @@ def decoded_size(read: ReadAt, chunks: list[tuple[int, int]]) -> tuple[int, int]
     return max(pages, _CELL * values), largest
 
 
-def refuse_overlap(chunks: list[tuple[int, int]], size: int) -> None:
-    """Raise unless column chunks can lie in a file of so many bytes next to each other."""
-    if sum(length for _, length in chunks) > size or any(min(chunk) < 0 for chunk in chunks):
-        raise ValueError("column chunks overlap or lie outside the file")
-
-
 def _page_header(read: ReadAt, at: int) -> tuple[dict[int, Any], int]:
     """Return sizes and counts of a page, and the length of its header."""
     size = _SHORT
@@ -85,6 +80,8 @@ def _page_header(read: ReadAt, at: int) -> tuple[dict[int, Any], int]:
             if len(data) < size or size >= _LONG:
                 raise ValueError("a page header is cut short or too long") from None
             size <<= 5
+        except RecursionError:
+            raise ValueError("a page header is not of Parquet") from None
 
 
 def _struct(data: bytes, at: int, wanted: Any) -> tuple[dict[int, Any], int]:
@@ -101,8 +98,8 @@ def _struct(data: bytes, at: int, wanted: Any) -> tuple[dict[int, Any], int]:
         # a truth value is in the type of its field
         if head & 15 > 2:
             value, at = _value(data, at, head & 15, wanted.get(field))
-            if value is not None:
-                found[field] = value
+            if value is not None:  # parts of a struct that comes twice are one
+                found[field] = {**found.get(field, {}), **value} if head & 15 == _STRUCT else value
     return found, at + 1
 
 
@@ -119,7 +116,7 @@ def _value(data: bytes, at: int, kind: int, wanted: Any) -> tuple[Any, int]:
         raise ValueError("a value has an unknown type")
     number, at = _varint(data, at)
     if kind == _BINARY:
-        return None, at + number
+        return (data[at : at + number] if wanted == _BINARY else None), at + number
     return (_signed(number, 32 if kind == _I32 else 64) if kind == wanted else None), at
 
 
@@ -161,16 +158,42 @@ def _signed(value: int, bits: int) -> int:
     return (value >> 1) ^ -(value & 1)
 
 
-def _chunks_of_footer(content: bytes) -> tuple[int, list[tuple[int, int]]]:
-    """Return the rows and the column chunks that a footer declares."""
-    length = int.from_bytes(content[-_MAGIC:-4], "little")
+@dataclass(frozen=True)
+class RowGroup:
+    """Rows of a row group, its bytes, and name, start and length of its column chunks."""
+
+    rows: int
+    size: int
+    chunks: list[tuple[str, int, int]]
+
+
+def row_groups(read: ReadAt, size: int) -> list[RowGroup]:
+    """Return the row groups that the footer of a file of so many bytes declares.
+
+    The footer is read here because pyarrow ends the process for some broken ones.
+    """
+    length = int.from_bytes(read(max(0, size - _MAGIC), 4), "little")
+    if not 0 < length <= size - _MAGIC:
+        raise ValueError("the footer is cut short")
     try:
-        footer, _ = _struct(content[-_MAGIC - length : -_MAGIC], 0, _FOOTER)
-        found = [chunk[3] for group in footer.get(4, []) for chunk in group[1]]
-        starts = [min(at for at in (one[9], one.get(11, 0)) if at > 0) for one in found]
-        return footer[3], [(at, one[7]) for at, one in zip(starts, found, strict=True)]
-    except (IndexError, TypeError, AttributeError, RecursionError) as error:
-        raise ValueError("the footer is cut short or not of Parquet") from error
+        footer, _ = _struct(read(size - _MAGIC - length, length), 0, _FOOTER)
+        found = [
+            RowGroup(group[3], group[2], [_placed(chunk[3]) for chunk in group[1]])
+            for group in footer.get(4, [])
+        ]
+    except (KeyError, IndexError, TypeError, RecursionError) as error:
+        raise ValueError("the footer is not of Parquet") from error
+    chunks = [chunk for group in found for chunk in group.chunks]
+    inside = all(start > 0 and length >= 0 for _, start, length in chunks)
+    if not inside or sum(length for _, _, length in chunks) > size:
+        raise ValueError("column chunks overlap or lie outside the file")
+    return found
+
+
+def _placed(chunk: dict[int, Any]) -> tuple[str, int, int]:
+    """Return where a column chunk is: from its dictionary on, if it has one."""
+    start = min(chunk[9], chunk.get(11) or chunk[9])
+    return b".".join(chunk[3]).decode(errors="replace"), start, chunk[7]
 
 
 # --- reading -------------------------------------------------------------------------------------
@@ -217,8 +240,7 @@ def parquet_groups(data: Bytes) -> list[int]:
     """Return the bytes of each row group; none where pyarrow is missing, which reads them apart."""
     if pyarrow() is None:
         return []
-    shape = OpenParquet(data, _NO_LIMITS).metadata
-    return [shape.row_group(k).total_byte_size for k in range(shape.num_row_groups)]
+    return [group.size for group in OpenParquet(data, _NO_LIMITS).groups]
 
 
 def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
@@ -226,9 +248,9 @@ def parquet_head(data: Bytes, columns: list[str] | None) -> Any:
     if pyarrow() is None:
         return _by_polars(data.all(), data.name, ReadOptions())
     file = OpenParquet(data, _NO_LIMITS)
-    rows = np.cumsum([file.metadata.row_group(k).num_rows for k in file.groups])
-    groups = file.groups[: 1 + int(np.searchsorted(rows, _HEAD))]
-    first = next(file.tables(columns, groups, _HEAD), None)
+    rows = np.cumsum([group.rows for group in file.groups])
+    groups = range(min(len(rows), 1 + int(np.searchsorted(rows, _HEAD))))
+    first = next(file.tables(columns, list(groups), _HEAD), None)
     if first is None or not first.num_rows:
         raise DataError("the file has no rows", source=data.name)
     return first
@@ -248,17 +270,16 @@ class OpenParquet:
     def __init__(self, data: Bytes, limits: Limits) -> None:
         import pyarrow.parquet as pq  # noqa: PLC0415  optional
 
-        self.source, self.limits, self._path = data.name, limits, data.file
-        self._held = b"" if self._path is not None else data.all()
-        self._size = len(self._held) if self._path is None else self._path.stat().st_size
-        content = pyarrow().BufferReader(self._held) if self._path is None else str(self._path)
+        self.source, self.limits = data.name, limits
+        self._content = data.file or data.all()
+        self.groups = _guarded(self._groups, self.source)
+        held = isinstance(self._content, bytes)
+        content = pyarrow().BufferReader(self._content) if held else str(self._content)
         self._file = _guarded(lambda: pq.ParquetFile(content, buffer_size=_BUFFER), self.source)
-        self.metadata = self._file.metadata
-        limits.check("rows", self.metadata.num_rows, self.source)
-        limits.check("columns", self.metadata.num_columns, self.source)
+        limits.check("rows", self._file.metadata.num_rows, self.source)
+        limits.check("columns", self._file.metadata.num_columns, self.source)
         self.schema = _guarded(lambda: self._file.schema_arrow, self.source)
         self.names: list[str] = self.schema.names
-        self.groups = list(range(self.metadata.num_row_groups))
         self._count = 0
 
     def tables(
@@ -271,7 +292,7 @@ class OpenParquet:
         refuse_twins(self.names, self.source)
         names = self.names if columns is None else list(columns)
         refuse_unknown(names, self.names)
-        groups = self.groups if groups is None else groups
+        groups = list(range(len(self.groups))) if groups is None else groups
         at_once = _guarded(partial(self._at_once, names, groups, most), self.source)
         streams = {name: _ColumnStream(self._arrays(name, groups, at_once[name])) for name in names}
         while True:
@@ -299,10 +320,10 @@ class OpenParquet:
     def _at_once(self, names: list[str], groups: list[int], most: int) -> dict[str, int]:
         """Return how many rows of each column are decoded at a time."""
         widths = {name: self._width(name) for name in names}
-        rows = sum(self.metadata.row_group(group).num_rows for group in groups)
+        rows = sum(self.groups[group].rows for group in groups)
         self.limits.check("bytes", sum(max(w, _CELL) for w in widths.values()) * rows, self.source)
         chunks = self._chunks(names, groups)
-        with io.BytesIO(self._held) if self._path is None else self._path.open("rb", 0) as file:
+        with self._opened() as file:
             read = partial(_read_at, file)
             sizes = {name: decoded_size(read, column) for name, column in chunks.items()}
         self.limits.check("bytes", sum(total for total, _ in sizes.values()), self.source)
@@ -326,20 +347,21 @@ class OpenParquet:
     def _chunks(self, names: list[str], groups: list[int]) -> dict[str, list[tuple[int, int]]]:
         """Return where the column chunks of each column are."""
         found: dict[str, list[tuple[int, int]]] = {name: [] for name in names}
-        every = []
-        for group in map(self.metadata.row_group, groups):
-            for chunk in map(group.column, range(group.num_columns)):
-                parts = chunk.path_in_schema.split(".")
-                first = chunk.dictionary_page_offset or chunk.data_page_offset
-                place = (min(first, chunk.data_page_offset), chunk.total_compressed_size)
+        for group in groups:
+            for path, start, length in self.groups[group].chunks:
+                parts = path.split(".")
                 # pyarrow reads the columns a.b as well if a is asked for
-                for name in {
-                    ".".join(parts[:end]) for end in range(1, len(parts) + 1)
-                } & found.keys():
-                    found[name].append(place)
-                every.append(place)
-        refuse_overlap(every, self._size)
+                for end in range(1, len(parts) + 1):
+                    found.get(".".join(parts[:end]), []).append((start, length))
         return found
+
+    def _opened(self) -> Any:
+        known = self._content
+        return io.BytesIO(known) if isinstance(known, bytes) else known.open("rb", buffering=0)
+
+    def _groups(self) -> list[RowGroup]:
+        with self._opened() as file:
+            return row_groups(partial(_read_at, file), file.seek(0, io.SEEK_END))
 
 
 class _ColumnStream:
@@ -411,13 +433,10 @@ def _by_polars(content: bytes, source: str, options: ReadOptions) -> Table:
         raise DataError(
             'Parquet needs pyarrow: pip install "mercer[tables]"', source=source
         ) from missing
-    rows, chunks = _guarded(partial(_chunks_of_footer, content), source)
-    _guarded(lambda: refuse_overlap(chunks, len(content)), source)
-    options.limits.check("rows", rows, source)
-
-    def read_at(at: int, size: int) -> bytes:
-        return content[at : at + size]
-
+    read_at = partial(_read_at, io.BytesIO(content))
+    groups = _guarded(lambda: row_groups(read_at, len(content)), source)
+    options.limits.check("rows", sum(group.rows for group in groups), source)
+    chunks = [chunk[1:] for group in groups for chunk in group.chunks]
     size = _guarded(lambda: decoded_size(read_at, chunks), source)[0]
     options.limits.check("bytes", size, source)
     try:
