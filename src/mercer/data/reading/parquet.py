@@ -313,7 +313,7 @@ class OpenParquet:
         )
         while (batch := _guarded(lambda: next(batches, None), self.source)) is not None:
             array = batch.column(name)
-            self._count += bytes_of(array)
+            self._count += _guarded(partial(bytes_of, array), self.source)
             self.limits.check("bytes", self._count, self.source)
             yield array
 
