@@ -411,6 +411,8 @@ def _guarded(work: Any, source: str) -> Any:
         return work()
     except DataError as error:
         raise error.at(source) from None
+    except MemoryError:  # pyarrow's is one of its own errors as well
+        raise
     except broken as error:
         raise DataError(
             f"the Parquet file is broken, or of an unknown kind ({shorten(str(error), 120)})",
