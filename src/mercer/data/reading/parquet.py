@@ -340,9 +340,10 @@ class OpenParquet:
         if types.is_nested(stored):
             raise DataError(f"holds {kind}; a column holds numbers, words or dates", column=name)
         try:
-            return max(1, stored.bit_width // 8)
+            bits = int(stored.bit_width)
         except ValueError:
             return 0
+        return max(1, bits // 8)
 
     def _chunks(self, names: list[str], groups: list[int]) -> dict[str, list[tuple[int, int]]]:
         """Return where the column chunks of each column are."""
