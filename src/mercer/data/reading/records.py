@@ -216,7 +216,7 @@ def _explained(error: csv.Error) -> str:
     if "field larger" in text:
         return (
             f"more than {csv.field_size_limit()} characters in one entry; close the quotes, or "
-            "pass limits=Limits(field=...) if that is meant"
+            "raise the limit with limits=Limits(field=...)"
         )
     return text + "; quotes inside a field are doubled"
 
