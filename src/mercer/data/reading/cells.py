@@ -15,7 +15,7 @@ from mercer.array_types import Array
 from mercer.data.column import Parsed
 from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.kinds import number_of, overflows
-from mercer.data.reading.records import Chunk, Records, lines_of
+from mercer.data.reading.records import Chunk, Records, has_long_line, lines_of
 
 # --- convert -------------------------------------------------------------------------------------
 #
@@ -205,7 +205,7 @@ def is_easy(chunk: Chunk, cells: Cells, limits: Limits) -> bool:
     """Return whether a piece is read alike by both ways."""
     if (chunk.quoted and not chunk.whole) or not cells.plain:
         return False
-    if _has_long_line(chunk.data, limits.field):
+    if has_long_line(chunk.data, limits.field):
         return False
     if chunk.data.startswith(codecs.BOM_UTF8):  # which pyarrow takes off wherever a piece begins
         return False
@@ -218,16 +218,6 @@ def is_easy(chunk: Chunk, cells: Cells, limits: Limits) -> bool:
     except UnicodeDecodeError:
         return False  # the other way says where
     return True
-
-
-def _has_long_line(data: bytes, most: int) -> bool:
-    start = 0
-    while start + most < len(data):
-        end = data.rfind(b"\n", start, start + most + 1)
-        if end < 0:
-            return True
-        start = end + 1
-    return False
 
 
 def arrow_columns(

@@ -33,6 +33,7 @@ from mercer.data.reading.records import (
     dialect_of,
     first_records,
     records_of,
+    refuse_wide_lines,
 )
 from mercer.data.reading.source import Bytes, ReadOptions, utf8
 from mercer.data.table import Schema, Table, refuse_twins, refuse_unknown
@@ -60,12 +61,14 @@ class DelimitedFile:
         sample = self.stream.take(SAMPLE)
         self.stream.give_back(sample)
         self.dialect = dialect_of(
-            sample.decode("utf-8", "replace"),
+            sample[: 4 * SAMPLE].decode("utf-8", "replace"),
             options.missing,
             delimiter=options.delimiter or delimiter,
             header=options.header,
             decimal=options.decimal,
         )
+        delimiter = self.dialect.delimiter
+        refuse_wide_lines(sample, delimiter, options.limits, data.name, 1)
         first, lines = first_records(sample, self.dialect, data.name)
         if not first:
             raise DataError("the file is empty", source=data.name)
