@@ -20,7 +20,7 @@ from mercer.expression import Expression, bind_columns
 from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels import checks
 from mercer.kernels.checks import as_columns
-from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.features import FeatureMap, exact_feature_map
 from mercer.kernels.series import truncated_feature_map
 from mercer.rows.foreign import reading_arrays
 from mercer.rows.points import as_points, column_names, is_objects, is_sparse, shared_names
@@ -123,7 +123,7 @@ class Kernel(NamedArguments, ABC):
         return choose_backend().diagonal(expression, rows, _dtype(rows))
 
     @overload
-    def features(self, n_features: int) -> FeatureMap | None: ...
+    def features(self, n_features: Any, tol: None = None) -> FeatureMap | None: ...
 
     @overload
     def features(self, n_features: Any, tol: float) -> FeatureMap: ...
@@ -134,7 +134,7 @@ class Kernel(NamedArguments, ABC):
         Parameters
         ----------
         n_features : int, or array-like of shape (n, d)
-            How long rows are; with `tol` rows X themselves, which say how far out x and y may lie.
+            Length of the rows, or rows X; `tol` needs X, which says how far apart rows may lie.
         tol : float, optional
             Bound on |k(x, y) - <phi(x), phi(y)>|, for kernels with infinitely many features: the
             Gaussian and the rational quadratic kernel, exponentials, and what is made of them. What
@@ -162,7 +162,7 @@ class Kernel(NamedArguments, ABC):
         """
         if tol is not None:
             return truncated_feature_map(self.expression(), n_features, tol)
-        return feature_map(self.expression(), n_features)
+        return exact_feature_map(self.expression(), n_features)
 
     # --- parameters --------------------------------------------------------------------------
 
