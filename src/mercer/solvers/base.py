@@ -61,6 +61,9 @@ class Status(Enum):
         "the steps explode: each ends farther from the minimum than it began. The answer is the "
         "best place on the way. Take a shorter step"
     )
+    NO_MINIMUM = (
+        "no minimum was found: the loss falls on and on as weights grow. Use a small penalty > 0"
+    )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
     @property
