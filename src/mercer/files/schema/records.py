@@ -489,9 +489,9 @@ def record(
     types, optional = _read_fields(text)
     name = name or kind.__name__
     said = set().union(*map(sizes_said, types.values()))
-    for field, typed in types.items():
+    for each, typed in types.items():
         if not bounds_of(typed) <= said:
-            raise ValueError(f"{name}.{field}: {typed.text}: no field says how many there are")
+            raise ValueError(f"{name}.{each}: {typed.text}: no field says how many there are")
     parameters = frozenset(_parameters(kind))
     if not closed:
         for parameter in parameters - types.keys():
