@@ -67,6 +67,11 @@ class LinearSystemQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    dual_residual : float
+        Norm of y - (K + penalty S^-1) a - b for the coefficients a themselves, over that of y
+        (without its mean when there is a bias): `relative_residual` where there are no weights
+        beside them. With hardly a penalty a holds no digits of both: a gives the function of w, and
+        may leave much of y. Zero where there are no coefficients, or is no penalty.
     """
 
     residual: float
@@ -74,6 +79,7 @@ class LinearSystemQuantities:
     bias_condition: float
     mismatch: float = 0.0
     indefiniteness: float = 0.0
+    dual_residual: float = 0.0
 
 
 @certify.register
@@ -98,6 +104,11 @@ def _linear_system_statement(q: LinearSystemQuantities, tol: float, convex: Defi
     )
     if q.mismatch > tol:
         statement += f"; but coefficients and weights are two answers, {q.mismatch:.1e} apart"
+    elif q.dual_residual > max(tol, q.relative_residual):
+        statement += (
+            " (with their solution in weights of the features; the coefficients a of the rows give "
+            f"the same function, but leave {q.dual_residual:.1e} of (K + penalty S^-1) a + b = y)"
+        )
     if convex.shown:
         return statement
     end = "this is a stationary point" if convex.seen else "other points may have a smaller error"
@@ -108,9 +119,10 @@ def _measure(
     problem: LinearSystem, value: Coefficients, convex: Definiteness
 ) -> LinearSystemQuantities:
     primal = RKHSFunction(problem.gram, value.coef, value.weights).is_primal
-    judged = (_linear_system_primal if primal else _linear_system_dual)(problem, value)
-    residual = norms(judged.residual)
-    relative = residual / size_of(norms(judged.right), norms(judged.largest))
+    dual = _linear_system_dual(problem, value) if len(value.coef) else None
+    judged = _linear_system_primal(problem, value) if primal or dual is None else dual
+    residual, relative = norms(judged.residual), judged.relative
+    left = np.zeros(1) if dual is None else np.where(problem.penalties > 0, dual.relative, 0.0)
     bias = np.zeros(1)
     if problem.bias:
         pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)
@@ -118,7 +130,7 @@ def _measure(
     both = primal and len(value.coef) > 0
     apart = _mismatch(problem, value) if both else np.zeros(1)
     return LinearSystemQuantities(
-        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift
+        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift, worst(left)
     )
 
 
@@ -134,6 +146,11 @@ class _LinearSystemJudged(NamedTuple):
     largest: Array
     pull: Array
     most_pull: Array
+
+    @property
+    def relative(self) -> Array:
+        """What is left of the equations, over their right-hand side."""
+        return np.asarray(norms(self.residual) / size_of(norms(self.right), norms(self.largest)))
 
 
 def _linear_system_dual(problem: LinearSystem, value: Coefficients) -> _LinearSystemJudged:
