@@ -57,6 +57,9 @@ class Status(Enum):
         "the answer was read from a file of another library, without its data; how good it is has "
         "not been looked at. Judge it beside the data (mercer.files.certify_libsvm_model)"
     )
+    STREAMED = (
+        "learned from a stream, passed once; rows are not kept, so nothing is proven of the answer"
+    )
     DIVERGED = (
         "the steps explode: each ends farther from the minimum than it began. The answer is the "
         "best place on the way. Take a shorter step"

@@ -398,7 +398,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self._judgement = of_stream(self._streamed, self._met / max(self._streamed, 1e-300))
         nothing = Coefficients(np.empty((0, len(b))), self.intercept_, self._weights)
         seen, name = "a stream, passed once", "AnnealedGradient"
-        self.solution_ = Solution(nothing, Status.SOLVED, sgd.steps, np.nan, name, (), seen)
+        self.solution_ = Solution(nothing, Status.STREAMED, sgd.steps, np.nan, name, (), seen)
         self.__dict__.pop("dual_coef_", None)
         return self
 
