@@ -103,8 +103,8 @@ def date_of(word: str) -> datetime | None:
 #
 # Numbers are numbers, of which two different ones are binary. The words true and false, in any
 # case, are the numbers 1 and 0, as truth values of data frames are. Other words are binary if there
-# are two different ones, text if there are many and most entries are of several words, categories if
-# there are few or each comes several times, and otherwise identifiers: names of the rows, which
+# are two different ones, text if there are many and most entries are of several words, categories
+# if there are few or each comes several times, and otherwise identifiers: names of the rows, which
 # tell nothing about other rows. Whole numbers are identifiers only if no two are equal *and* the
 # column is named like one.
 
