@@ -357,6 +357,18 @@ def after(expression: Expression, step: Step) -> Expression:
     return rebuild(expression, lambda steps: (step, *steps))
 
 
+def reads_columns(expression: Expression) -> bool:
+    """Return whether all parts that look at rows choose columns of theirs first."""
+    found: list[Steps] = []
+
+    def note(steps: Steps) -> Steps:
+        found.append(steps)
+        return steps
+
+    rebuild(expression, note)
+    return bool(found) and all(steps and isinstance(steps[0], Columns) for steps in found)
+
+
 def bind_columns(expression: Expression, names: list[str] | None) -> Expression:
     """Replace column names by their numbers, given the names of the columns of `X`.
 

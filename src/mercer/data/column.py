@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data.errors import DataError, shorten
-from mercer.data.kinds import Kind, date_of, kind_of, number_of
+from mercer.data.kinds import Kind, date_of, kind_of, number_of, truth_of
 
 # --- column --------------------------------------------------------------------------------------
 #
@@ -47,6 +47,9 @@ class Column:
     @staticmethod
     def of(name: str, values: Array, kind: Kind | None = None) -> Column:
         """Make a column of entries, of a given kind or of the one that they look like."""
+        truths = truths_in(values) if kind is None else None
+        if truths is not None:  # as data frames hold them, so that the same model is fitted
+            values, kind = truths, Kind.BINARY
         parsed: Parsed = {"f": "number", "M": "date"}.get(values.dtype.kind, "word")  # type: ignore[assignment]
         column = Column(_locked(values), Kind.CATEGORY, parsed)
         if kind is None:
@@ -87,6 +90,16 @@ def _are_dates(values: Array) -> bool:
         return False
     present = {entry for entry in values.tolist() if entry is not None}
     return bool(present) and all(date_of(entry) is not None for entry in present)
+
+
+def truths_in(values: Array) -> Array | None:
+    """Return 1 and 0 for words that are all true or false; None for others."""
+    if values.dtype.kind != "O":
+        return None
+    known = {entry: truth_of(entry) for entry in set(values.tolist()) if entry is not None}
+    if not known or None in known.values():
+        return None
+    return np.array([np.nan if entry is None else known[entry] for entry in values], dtype=float)
 
 
 def missing_of(values: Array) -> Array:
@@ -143,6 +156,7 @@ def _as_numbers(name: str, values: Array) -> Array:
     found = np.empty(len(values))
     for row, entry in enumerate(values.tolist()):
         number = np.nan if entry is None else number_of(entry)
+        number = truth_of(entry) if number is None else number
         if number is None:
             raise DataError(
                 f"{shorten(entry)!r} in row {row} is not a number; call the column a category, or "

@@ -37,7 +37,7 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.algebra import is_proven
-from mercer.kernels.features import FeatureMap, feature_map, sequence_map
+from mercer.kernels.features import FeatureMap, feature_map, feature_map_of
 from mercer.resources import (
     MemoryBudgetError,
     format_bytes,
@@ -289,13 +289,9 @@ def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
 # Whether K is held as F F': decided by the number of its kernel's features and the need.
 
 
-def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
-    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
-
-
 def factored(expression: Expression, X: Points) -> FactoredGram | None:
     """Decide for products with vectors: fewer features than points, which fit the budget."""
-    n, features = row_count(X), _map_of(expression, X)
+    n, features = row_count(X), feature_map_of(expression, X)
     if features is None or features.dimension >= n:
         return None
     rows = _row_map(expression)
@@ -340,7 +336,7 @@ def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram
     With F'F small, an interior point method beats descents on K, the more the larger C; with many
     columns only sparse rows are cheap enough to walk, and only where K could not be stored.
     """
-    n, features = row_count(X), _map_of(expression, X)
+    n, features = row_count(X), feature_map_of(expression, X)
     if features is None:
         return None
     few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n

@@ -57,9 +57,15 @@ class Status(Enum):
         "the answer was read from a file of another library, without its data; how good it is has "
         "not been looked at. Judge it beside the data (mercer.files.certify_libsvm_model)"
     )
+    STREAMED = (
+        "learned from a stream, passed once; rows are not kept, so nothing is proven of the answer"
+    )
     DIVERGED = (
         "the steps explode: each ends farther from the minimum than it began. The answer is the "
         "best place on the way. Take a shorter step"
+    )
+    NO_MINIMUM = (
+        "no minimum was found: the loss falls on and on as weights grow. Use a small penalty > 0"
     )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 

@@ -166,13 +166,15 @@ def test_certificate_sees_wrong_answers():
 def test_a_matrix_of_ones_own():
     machine = GaussianProcessClassifier("precomputed").fit(KERNEL(X), y, WEIGHTS)
     other = GaussianProcessClassifier(KERNEL).fit(X, y, WEIGHTS)
-    assert not hasattr(machine, "predict_proba")
-    across = KERNEL(Z, X)
+    across, prior = KERNEL(Z, X), KERNEL.diag(Z)
     assert np.array_equal(machine.predict(across), other.predict(Z))
-    with pytest.raises(ValueError, match="prior_var"):
-        machine.latent_mean_and_variance(across)
-    found = machine.latent_mean_and_variance(across, prior_var=KERNEL.diag(Z))
+    for ask in (machine.latent_mean_and_variance, machine.predict_proba, machine.predict_log_proba):
+        with pytest.raises(ValueError, match="pass prior_var"):
+            ask(across)
+    found = machine.latent_mean_and_variance(across, prior_var=prior)
     assert np.allclose(found, other.latent_mean_and_variance(Z))
+    assert np.allclose(machine.predict_proba(across, prior_var=prior), other.predict_proba(Z))
+    assert np.allclose(machine.predict_log_proba(across, prior), other.predict_log_proba(Z))
     with pytest.raises(ValueError, match="prior_var has shape"):
         machine.latent_mean_and_variance(across, prior_var=[1.0])
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.column import Parsed
+from mercer.data.column import Parsed, truths_in
 from mercer.data.errors import DataError, shorten
 from mercer.data.kinds import Kind, has_decimal_comma
 from mercer.data.reading.cells import (
@@ -242,8 +242,12 @@ class DelimitedFile:
         rows = 0
         for chunk in chunks(self.stream, self.dialect, CHUNK):
             found = self.parse(chunk, schema.parsed)
-            for error in found.failed.values():
-                raise error
+            for name, error in found.failed.items():
+                words = self.parse(chunk, {name: "word"}).arrays[name]
+                truths = truths_in(words) if schema.kinds[name] is Kind.BINARY else None
+                if truths is None:
+                    raise error
+                found.arrays[name] = truths
             rows += len(found.lines)
             self.options.limits.check("rows", rows, self.name)
             arrays, lines = found.arrays, found.lines

@@ -43,7 +43,7 @@ record(
     """
     values: f8[k]
     coef_x, coef_y: f8[n,k]
-    rank_x, rank_y: int
+    rank_x, rank_y: none | int
     bound: number
     weights_x, weights_y: none | f8[_,k]
     """,
@@ -163,7 +163,7 @@ machine(
     cv_scores_?: F[_,_]
     penalties_?: F[_] | list(param)
     correlations_: f8[k]
-    rank_x_, rank_y_: int
+    rank_x_, rank_y_: none | int
     _x: FittedView{d=d,k=k}
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]

@@ -44,10 +44,8 @@ class ProcessQuantities:
 
     Attributes
     ----------
-    relative_residual : float
-        Norm of what is left of (K + noise S^-1) a + b = y, over that of y.
-    bias_condition, mismatch, indefiniteness : float
-        As in `LinearSystemQuantities`.
+    relative_residual, bias_condition, mismatch, indefiniteness : float
+        As in `LinearSystemQuantities`, with the noise for the penalty.
     variance_error : float
         Largest difference of posterior variances at training rows, by the stored factor, from
         those by another decomposition of the exact matrix; in units of the largest k(x, x), or of
@@ -63,6 +61,8 @@ class ProcessQuantities:
         learnt, that does not point out of its bounds; zero where none was.
     at_lower, at_upper : int
         How many parameters that were learnt are at a bound.
+    dual_residual : float
+        As in `LinearSystemQuantities`.
     """
 
     relative_residual: float
@@ -76,6 +76,7 @@ class ProcessQuantities:
     stationarity: float = 0.0
     at_lower: int = 0
     at_upper: int = 0
+    dual_residual: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -145,6 +146,7 @@ def _regression_measured(
         steepest,
         at_lower,
         at_upper,
+        found.dual_residual,
     )
     if problem.search is None or problem.search.landmarks is None:
         return known

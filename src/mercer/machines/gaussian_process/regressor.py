@@ -111,7 +111,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     noise_ : float
         The variance of the noise.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        C^-1 y.
+        C^-1 y, to `certificate_.quantities.dual_residual` of y.
     intercept_ : float or array of shape (n_targets,)
         The constant.
     log_marginal_likelihood_value_ : float

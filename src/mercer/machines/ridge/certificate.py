@@ -76,6 +76,11 @@ class LinearSystemQuantities:
         In the space of the features: a bound of how far the values at the samples are from those of
         the exact solution, and of what rounding of values at landmarks adds, over the norm of the
         targets. Coefficients of samples need none: it is their relative residual.
+    dual_residual : float
+        Norm of y - (K + penalty S^-1) a - b for the coefficients a themselves, over that of y
+        (without its mean when there is a bias): `relative_residual` where there are no weights
+        beside them. With hardly a penalty a holds no digits of both: a gives the function of w, and
+        may leave much of y. Zero where there are no coefficients, or is no penalty.
     """
 
     residual: float
@@ -84,6 +89,7 @@ class LinearSystemQuantities:
     mismatch: float = 0.0
     indefiniteness: float = 0.0
     prediction_error: float = 0.0
+    dual_residual: float = 0.0
 
 
 @certify.register
@@ -109,6 +115,11 @@ def _linear_system_statement(q: LinearSystemQuantities, tol: float, convex: Defi
     )
     if q.mismatch > tol:
         statement += f"; but coefficients and weights are two answers, {q.mismatch:.1e} apart"
+    elif q.dual_residual > max(tol, q.relative_residual):
+        statement += (
+            " (with their solution in weights of the features; the coefficients a of the rows give "
+            f"the same function, but leave {q.dual_residual:.1e} of (K + penalty S^-1) a + b = y)"
+        )
     if q.prediction_error > tol:
         statement += (
             f"; but its values at the samples are known to {q.prediction_error:.1e} of the norm of "
@@ -124,9 +135,10 @@ def _measure(
     problem: LinearSystem, value: Coefficients, convex: Definiteness
 ) -> LinearSystemQuantities:
     primal = RKHSFunction(problem.gram, value.coef, value.weights).is_primal
-    judged = (_linear_system_primal if primal else _linear_system_dual)(problem, value)
-    residual = norms(judged.residual)
-    relative = residual / size_of(norms(judged.right), norms(judged.largest))
+    dual = _linear_system_dual(problem, value) if len(value.coef) else None
+    judged = _linear_system_primal(problem, value) if primal or dual is None else dual
+    residual, relative = norms(judged.residual), judged.relative
+    left = np.zeros(1) if dual is None else np.where(problem.penalties > 0, dual.relative, 0.0)
     bias = np.zeros(1)
     if problem.bias:
         pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)
@@ -135,7 +147,13 @@ def _measure(
     apart = _mismatch(problem, value) if both else np.zeros(1)
     off = _prediction_error(problem, value, judged) if primal else np.zeros(1)
     return LinearSystemQuantities(
-        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift, worst(off)
+        residual=worst(residual),
+        relative_residual=worst(relative),
+        bias_condition=worst(bias),
+        mismatch=worst(apart),
+        indefiniteness=convex.shift,
+        prediction_error=worst(off),
+        dual_residual=worst(left),
     )
 
 
@@ -151,6 +169,11 @@ class _LinearSystemJudged(NamedTuple):
     largest: Array
     pull: Array
     most_pull: Array
+
+    @property
+    def relative(self) -> Array:
+        """What is left of the equations, over their right-hand side."""
+        return np.asarray(norms(self.residual) / size_of(norms(self.right), norms(self.largest)))
 
 
 def _linear_system_dual(problem: LinearSystem, value: Coefficients) -> _LinearSystemJudged:

@@ -76,8 +76,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     approximation_error_ : StatedError
         With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients a. There are none where many rows are fitted by features that are never
-        all written out (`approximation`): the answer is then weights of the features alone.
+        The coefficients a of the function, f = sum_i a_i k(x_i, .) + b, which solve
+        (K + penalty S^-1) a + b = y as well as `certificate_.quantities.dual_residual` says. There
+        are none where many rows are fitted by features that are never all written out
+        (`approximation`): the answer is then weights of the features alone.
     intercept_ : float or array of shape (n_targets,)
         The bias b.
     penalty_ : float or array of shape (n_targets,)

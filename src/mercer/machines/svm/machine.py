@@ -322,7 +322,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
-        self.support_ = nonzero_rows(coef)
+        self._n_rows, self.support_ = len(coef), nonzero_rows(coef)
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
         self.support_vectors_ = np.empty((0, 0)) if empty else at_rest(take(X, self.support_))
