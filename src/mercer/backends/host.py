@@ -11,10 +11,9 @@ from scipy import linalg
 
 from mercer import deadline
 from mercer.array_types import Array, Index
-from mercer.backends import choose_backend
+from mercer.backends import choose_backend, factorizations
 from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import Backend, Factor, GroupAnswer, Groups, Poll, StoredMatrix
-from mercer.backends.lapack import interruptible
 
 # --- host matrix ---------------------------------------------------------------------------------
 #
@@ -213,5 +212,4 @@ class HostBackend(Backend):
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """Leave it to LAPACK."""
-        values, vectors = interruptible(np.linalg.eigh, A)
-        return values, vectors
+        return factorizations.eigh(A)

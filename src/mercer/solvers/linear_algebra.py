@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.deadline import is_over
 from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_dense
@@ -199,6 +199,6 @@ class _Design:
             return np.eye(len(A)), np.zeros(len(A)), np.ones((len(A), 1))
         sizes = np.sqrt(A.diagonal())
         sizes[sizes == 0] = 1.0
-        values, vectors = interruptible(np.linalg.eigh, A / sizes[:, None] / sizes)
+        values, vectors = eigh(A / sizes[:, None] / sizes)
         kept = values > len(A) * np.finfo(float).eps * values.max(initial=0.0)
         return vectors, np.where(kept, 1 / np.where(kept, values, 1.0), 0.0), sizes[:, None]

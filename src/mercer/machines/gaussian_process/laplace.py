@@ -14,8 +14,8 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, StoredMatrix
+from mercer.backends.factorizations import triangle
 from mercer.backends.host import HostFactor
-from mercer.backends.lapack import interruptible
 from mercer.gram import Source
 from mercer.gram.base import written_out
 from mercer.machines.gaussian_process.marginal_likelihood import contracted
@@ -322,9 +322,7 @@ def _factor(F: Any, root: Array) -> Factor | None:
     found = choose_backend().stored(normal).cholesky(np.ones(len(normal)))
     if found is not None or not np.isfinite(normal).all():
         return found
-    R = interruptible(
-        np.linalg.qr, np.vstack([root[:, None] * to_dense(F), np.eye(len(normal))]), mode="r"
-    )
+    R = triangle(np.vstack([root[:, None] * to_dense(F), np.eye(len(normal))]))
     signs = np.where(R.diagonal() < 0, -1.0, 1.0)
     return HostFactor(np.ascontiguousarray((R * signs[:, None]).T))
 

@@ -12,8 +12,9 @@ from scipy.linalg import solve_triangular
 
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
+from mercer.backends.factorizations import triangle
 from mercer.backends.host import HostFactor
-from mercer.backends.lapack import interruptible, one_blas_thread
+from mercer.backends.lapack import one_blas_thread
 from mercer.expression import AbsDist, Expression, Statistic
 from mercer.gram import ShiftedGram, Source
 from mercer.gram.build import matrix_gram
@@ -122,7 +123,7 @@ def nearest_factor(values: Array, vectors: Array) -> Array:
     """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
     floor = len(values) * _EPS * float(np.abs(values).max(initial=_TINY))
     half = vectors * np.sqrt(np.maximum(values, floor))
-    R = interruptible(np.linalg.qr, half.T, mode="r")
+    R = triangle(half.T)
     return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
 
 

@@ -12,7 +12,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.deadline import row_slices
 from mercer.gram import FactoredGram, Gram, exact
 from mercer.gram.factored import squared_lengths
@@ -379,7 +379,7 @@ def _factor(gram: Gram) -> tuple[Array, bool]:
             for row, numbers in enumerate(A, start=1):
                 numbers[row:] = 0.0  # in place: a copy would be one matrix more
             return A, True
-    values, vectors = interruptible(np.linalg.eigh, K)
+    values, vectors = eigh(K)
     kept = values > len(K) * _EPS * float(np.abs(values).max())
     return np.asarray(vectors[:, kept] * np.sqrt(values[kept])), False
 

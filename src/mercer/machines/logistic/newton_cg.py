@@ -11,7 +11,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.deadline import check, row_slices
 from mercer.gram.policy import FLOAT32_RANGE
 from mercer.machines.logistic.descent import Element, FeatureSpace
@@ -126,7 +126,7 @@ class HessianPreconditioner(NewtonSteps):
         super().__init__(space)
         s = space.problem.weights
         scatter = weighted_gram(space.F, s)
-        self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
+        self._sizes, self._axes = eigh(scatter)
         self._total = float(s.sum())
 
     def at(self, u: Element) -> Callable[[Element], Element]:

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh, least_squares, svd
 from mercer.gram import FactoredGram
 from mercer.machines.ridge.direct import path_end
 from mercer.machines.ridge.problem import (
@@ -154,8 +154,7 @@ class Design:
         )
         if not penalised.all():
             right = weights[:, ~penalised]
-            answer = interruptible(np.linalg.lstsq, to_dense(self.F).T, right, rcond=None)
-            coef[:, ~penalised] = answer[0]
+            coef[:, ~penalised] = least_squares(to_dense(self.F).T, right)
         return Coefficients(coef, intercept, weights)
 
 
@@ -236,7 +235,7 @@ def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Arra
     root = np.sqrt(design.s)[:, None]
     E = root * design.dense()
     try:
-        U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
+        U, sigma, Vt = svd(E)
     except np.linalg.LinAlgError:  # of numbers that are none, or too far apart for any answer
         return np.full((E.shape[1], y.shape[1]), np.nan), False
     kept = resolved(_spread(design, E, Vt), Vt, design.lengths(), E.shape)
@@ -301,7 +300,7 @@ def _modes(matrix: Array) -> tuple[Array, Array]:
         return np.full(1, np.nan), np.full((len(matrix), 1), np.nan)
     # where its squares would overflow or vanish, LAPACK is given other units
     unit = 1.0 if 1.0 / _SQUARED <= size <= _SQUARED else 2.0 ** (np.frexp(size)[1] - 1)
-    m, V = interruptible(np.linalg.eigh, matrix / unit)
+    m, V = eigh(matrix / unit)
     m = m * unit
     kept = m > len(m) * np.finfo(float).eps * m.max(initial=0.0)
     return m[kept], V[:, kept]

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends import factorizations
+from mercer.backends.factorizations import least_squares
 from mercer.gram.policy import factor_bytes
 from mercer.machines.semi_supervised.problem import (
     Deformation,
@@ -221,7 +222,7 @@ class Deform(Solver):
         try:
             U = deformed(problem, _solved)
         except np.linalg.LinAlgError:
-            U, status = deformed(problem, _least_squares), Status.SINGULAR
+            U, status = deformed(problem, least_squares), Status.SINGULAR
         watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
         value = Deformation(problem.units - problem.bend(U), _symmetric(U[problem.labelled]))
         return report(self, value, status, 1, watch)
@@ -234,7 +235,7 @@ def _by_rows(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     K = np.asarray(problem.gram.dense(), dtype=np.float64)
     A = problem.bend(K).T  # (M K)' = K M
     A.flat[:: n + 1] += 1.0
-    found: Array = interruptible(solve, A, K[:, problem.labelled])
+    found: Array = solve(A, K[:, problem.labelled])
     return found
 
 
@@ -243,7 +244,7 @@ def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     A = F.T @ problem.bend(F)
     A = (A + A.T) / 2
     A.flat[:: len(A) + 1] += 1.0
-    inner = interruptible(solve, A, F[problem.labelled].T)
+    inner = solve(A, F[problem.labelled].T)
     return np.asarray(F @ inner)
 
 
@@ -255,11 +256,10 @@ def _solved(A: Array, B: Array) -> Array:
     """
     if len(A) * _EPS * float(np.abs(A).max(initial=0.0)) >= 1.0:
         raise np.linalg.LinAlgError
-    return np.asarray(np.linalg.solve(A, B))
-
-
-def _least_squares(A: Array, B: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(A, B, rcond=None)[0])
+    solved = factorizations.solve(A, B)
+    if np.isnan(solved).any():
+        raise np.linalg.LinAlgError
+    return solved
 
 
 def _symmetric(A: Array) -> Array:

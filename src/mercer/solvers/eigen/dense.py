@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import qr, svd
 from mercer.gram import CenteredGram, FactoredGram, Gram, PrecomputedGram, ScaledGram, exact, scaled
 from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, to_dense
@@ -84,7 +84,7 @@ def _from_features(gram: FactoredGram, k: int) -> Modes:
             "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
         )
     Q, R = _orthonormal(to_dense(gram.factor))
-    U, s, _ = np.linalg.svd(R)
+    U, s, _ = svd(R)
     vectors = Q @ U[:, :k]
     del Q  # as large as the features: not held while columns are sorted
     return ordered(s[:k] ** 2, vectors, k)
@@ -106,7 +106,7 @@ def _orthonormal(F: Array) -> tuple[Array, Array]:
         Q, total = Q @ inverse, R @ total
     else:
         return Q, total
-    Q, R = interruptible(np.linalg.qr, F)
+    Q, R = qr(F)
     return Q, R
 
 
