@@ -78,6 +78,22 @@ def parts(count: int, work: float) -> Iterator[slice]:
         yield slice(first, min(first + step, count))
 
 
+def multiplied(A: Array, B: Array) -> Array:
+    """Return A B, some rows at a time."""
+    out = np.empty((len(A), B.shape[1]))
+    for some in parts(len(A), 2.0 * B.size):
+        np.matmul(A[some], B, out=out[some])
+    return out
+
+
+def squared(F: Array) -> Array:
+    """Return F'F, some rows at a time."""
+    total = np.zeros((F.shape[1], F.shape[1]))
+    for some in parts(len(F), 2.0 * F.shape[1] ** 2):
+        total += F[some].T @ F[some]
+    return total
+
+
 def _panels(rows: int, columns: int) -> list[slice]:
     width = max(8, min(_PANEL, math.isqrt(int(_WORK / max(1, 2 * rows)))))
     return [slice(j, min(j + width, columns)) for j in range(0, columns, width)]
@@ -173,6 +189,7 @@ def solve_triangular(L: Array, right: Array, lower: bool = True, transposed: boo
 def qr(A: Array) -> tuple[Array, Array]:
     """Return Q with orthonormal columns and the upper triangular R of A = Q R."""
     m, n = A.shape
+    deadline.check()
     if _is_short(m, n):
         Q, R = np.linalg.qr(A)
         return Q, R
@@ -189,6 +206,7 @@ def qr(A: Array) -> tuple[Array, Array]:
 def triangle(A: Array) -> Array:
     """Return R of A = Q R without Q."""
     m, n = A.shape
+    deadline.check()
     return np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reflected(A)[0][: min(m, n)])
 
 
@@ -245,15 +263,16 @@ def eigh(A: Array) -> tuple[Array, Array]:
         If LAPACK does not converge, as for entries that are no numbers.
     """
     n = len(A)
+    deadline.check()
     if n <= SHORT:
         values, vectors = np.linalg.eigh(A)
         return values, vectors
-    size = max(float(np.abs(A[some]).max()) for some in parts(n, n))
+    size = float(np.max([np.abs(A[some]).max() for some in parts(n, 100.0 * n)]))
     if not np.isfinite(size):
         raise np.linalg.LinAlgError("the matrix has entries that are no numbers")
     unit = 2.0 ** np.frexp(size)[1] if size > 0 else 1.0
     held = np.empty((n, n), order="F")
-    for some in parts(n, n):
+    for some in parts(n, 400.0 * n):
         np.divide(A[:, some], unit, out=held[:, some])
     d, e, tau = _tridiagonal(held)
     values, rows = _divided(d, e)
@@ -394,12 +413,13 @@ def svd(A: Array) -> tuple[Array, Array, Array]:
     if A.shape[0] < A.shape[1]:
         U, s, Vt = svd(A.T)
         return Vt.T, s, U.T
+    deadline.check()
     if _is_short(*A.shape):
         U, s, Vt = np.linalg.svd(A, full_matrices=False)
         return U, s, Vt
     Q, R = qr(A)
     U, s, Vt = _of_triangle(R)
-    return Q @ U, s, Vt
+    return multiplied(Q, U), s, Vt
 
 
 def _of_triangle(R: Array) -> tuple[Array, Array, Array]:
@@ -411,15 +431,15 @@ def _of_triangle(R: Array) -> tuple[Array, Array, Array]:
         U, s, Vt = np.linalg.svd(R)
         return U, s, Vt
     unit = 2.0 ** np.frexp(size)[1]
-    values, V = eigh((R / unit).T @ (R / unit))
+    values, V = eigh(squared(R / unit))
     values, V = values[::-1], np.ascontiguousarray(V[:, ::-1])
     lead = int(np.count_nonzero(values > _LEAD * values[0]))
-    U, S = qr(R @ V)
+    U, S = qr(multiplied(R, V))
     diagonal = S.diagonal()[:lead]
     V[:, :lead] *= np.where(diagonal < 0, -1.0, 1.0)
     left, s, right = _of_triangle(S[lead:, lead:])
-    U[:, lead:] = U[:, lead:] @ left
-    V[:, lead:] = V[:, lead:] @ right.T
+    U[:, lead:] = multiplied(U[:, lead:], left)
+    V[:, lead:] = multiplied(V[:, lead:], right.T)
     s = np.concatenate([np.abs(diagonal), s])
     order = np.argsort(-s, kind="stable")
     return U[:, order], s[order], V[:, order].T

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.factorizations import triangle
@@ -215,9 +216,9 @@ def evidence(problem: Evidence, logs: Array) -> tuple[float, Array]:
     if not np.isfinite(value):
         return -np.inf, np.zeros(len(logs))
     M = found.G  # dvalue = <M, dC>
-    M *= -t
-    M += found.coef @ found.coef.T
-    M *= 0.5
+    for some in deadline.row_slices(*M.shape):
+        M[some] *= -0.5 * t
+        M[some] += (0.5 * found.coef[some]) @ found.coef.T
     gradient = contracted(problem.kernel, inner, M, problem.X, {formula: K})
     if problem.learns_noise:
         copies = float(s.sum()) - len(s)
@@ -596,22 +597,25 @@ def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
         The penalty.
     """
     root = np.sqrt(problem.row_weights)
-    A = np.array(K, dtype=np.float64)
-    A *= root[:, None] * root
+    A = np.empty(K.shape)
+    for some in deadline.row_slices(*K.shape):
+        np.multiply(K[some], root[some, None] * root, out=A[some])
     A.flat[:: len(A) + 1] += penalty
     factor = choose_backend().cholesky_factor(A)
     if factor is None:
         return None
     log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
     G = factor.inverse()
-    G *= root[:, None] * root
+    for some in deadline.row_slices(*G.shape):
+        G[some] *= root[some, None] * root
     if problem.bias:
         u = G.sum(axis=1)
         total = float(u.sum())
         if not total > 0:
             return None
         log_determinant += float(np.log(total))
-        G -= np.outer(u / total, u)
+        for some in deadline.row_slices(*G.shape):
+            G[some] -= (u[some, None] / total) * u
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 

@@ -160,7 +160,7 @@ class TaskCholesky(Solver):
             C = readings_matrix(np.asarray(problem.gram.dense()), problem.tasks, readings)
             C.flat[:: r + 1] += problem.noise / s[readings.row]
             C = nearest_factor(*eigh(C))
-        factor = np.tril(C)
+        factor = HostFactor(C).lower()
         y = problem.targets.T[readings.task, :][np.arange(r), readings.row]
         a = linalg.cho_solve((factor, True), y, check_finite=False)
         coef = np.zeros(problem.targets.shape)
@@ -176,8 +176,10 @@ class TaskCholesky(Solver):
 
 def readings_matrix(K: Array, tasks: Array, readings: Readings) -> Array:
     """Return B[t, u] K[i, j] for all pairs of readings."""
-    C = np.ascontiguousarray(K[np.ix_(readings.row, readings.row)], dtype=np.float64)
-    C *= tasks[np.ix_(readings.task, readings.task)]
+    row, task = readings.row, readings.task
+    C = np.empty((len(row), len(row)))
+    for some in deadline.row_slices(*C.shape):
+        np.multiply(K[row[some]][:, row], tasks[task[some]][:, task], out=C[some])
     return C
 
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.factorizations import eigh, least_squares, svd
+from mercer.backends.factorizations import eigh, least_squares, multiplied, svd
 from mercer.gram import FactoredGram
 from mercer.machines.ridge.direct import path_end
 from mercer.machines.ridge.problem import (
@@ -121,6 +122,7 @@ class Design:
         product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / max(1, d**2)))
         weighted = bool((self.s != 1).any())
         for first in range(0, n, height):
+            deadline.check()
             block = self.G[first : first + height]
             if weighted:
                 block = np.sqrt(self.s[first : first + height, None]) * block
@@ -223,7 +225,7 @@ def _spread(design: Design, E: Array, Vt: Array) -> Array:
 
     A sum of n terms may be off by n eps of them, which shifts all rows alike.
     """
-    along = E @ Vt.T
+    along = multiplied(E, Vt.T)
     if design.bias:
         root = np.sqrt(design.s)
         along -= np.outer(root, root @ along / design.s.sum())
@@ -272,7 +274,7 @@ class PrimalPath(Solver):
         root = np.sqrt(problem.row_weights)[:, None]
         design = Design.of(problem.gram, problem.row_weights, problem.bias)
         m, V = _modes(design.normal_matrix())
-        EV = root * (design.dense() @ V)
+        EV = multiplied(root * design.dense(), V)
         right = root * np.column_stack([problem.targets, np.ones(len(root))])
         rotated, squares = EV.T @ right, np.square(EV)
         points: list[RidgePoint] = []

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import factorizations
-from mercer.backends.factorizations import least_squares
+from mercer.backends.factorizations import least_squares, multiplied
 from mercer.gram.policy import factor_bytes
 from mercer.machines.semi_supervised.problem import (
     Deformation,
@@ -52,7 +53,9 @@ class GraphCholesky(Solver):
         )
         found = np.empty((0, problem.targets.shape[1] + 1))
         if len(free):
-            A = -problem.alpha * to_dense(problem.edges[np.ix_(free, free)])
+            A = np.empty((len(free), len(free)))
+            for some in deadline.row_slices(*A.shape):
+                A[some] = -problem.alpha * to_dense(problem.edges[free[some]][:, free])
             A.flat[:: len(A) + 1] = problem.degrees[free]
             factor = factor_spd(A)
             found = np.column_stack([factor(column) for column in right_sides(problem).T])
@@ -241,11 +244,11 @@ def _by_rows(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
 
 def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     F: Any = to_dense(problem.gram.factor)
-    A = F.T @ problem.bend(F)
+    A = multiplied(F.T, problem.bend(F))
     A = (A + A.T) / 2
     A.flat[:: len(A) + 1] += 1.0
     inner = solve(A, F[problem.labelled].T)
-    return np.asarray(F @ inner)
+    return multiplied(F, inner)
 
 
 def _solved(A: Array, B: Array) -> Array:
