@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends import factorizations
 from mercer.backends.box_programs import (
     Box,
     BoxAnswer,
@@ -19,7 +20,6 @@ from mercer.backends.box_programs import (
     FeatureBox,
     Form,
 )
-from mercer.backends.lapack import solved_with_determinant
 from mercer.expression import Expression
 from mercer.rows.device_rows import CardRows
 from mercer.rows.points import to_host
@@ -229,7 +229,7 @@ class Backend(ABC):
 
         For judges of what was found by Cholesky factors. NaN where C is singular.
         """
-        return solved_with_determinant(C, right)
+        return factorizations.solve_with_determinant(C, right)
 
     def landmark_rows(
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor

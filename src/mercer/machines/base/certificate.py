@@ -18,6 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.backends.lapack import blas_threads_for
 from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
@@ -180,7 +181,8 @@ class Certified:
                 f"{type(self).__name__} has no certificate_ before it is fitted; call fit first"
             )
         if isinstance(held, LazyPointsCertificate | LazyDataCertificate):
-            held = held.compute()
+            with blas_threads_for(range(held.rows)):
+                held = held.compute()
             self._judgement = held
             agree(self, stacklevel=3)
         held = self._judgement = in_words(self, held)

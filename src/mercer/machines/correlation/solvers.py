@@ -12,7 +12,7 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh, qr, svd
 from mercer.gram import (
     CachedGram,
     CenteredGram,
@@ -180,8 +180,8 @@ def view_of_features(gram: FactoredGram, form: Shrinkage, penalty: float) -> Fea
         view = _independent(gram.factor, sizes)
         if view is not None:
             return view
-    Q, R = interruptible(np.linalg.qr, np.where(sizes > 0, gram.factor, 0.0))
-    W, sigma, Vt = interruptible(np.linalg.svd, R, full_matrices=False)
+    Q, R = qr(np.where(sizes > 0, gram.factor, 0.0))
+    W, sigma, Vt = svd(R)
     kept = sigma > _VIEWS_CUT * sigma.max(initial=0.0)
     sigma, s = sigma[kept], np.square(sigma[kept])
     roots = form.inverse_root(s, penalty)
@@ -192,7 +192,7 @@ def view_of_features(gram: FactoredGram, form: Shrinkage, penalty: float) -> Fea
 def _independent(F: Array, sizes: Array) -> FeatureView | None:
     """Return the view of independent columns without a penalty; None where they depend."""
     live = np.flatnonzero(sizes)
-    Q, R = interruptible(np.linalg.qr, F[:, live] / sizes[live])
+    Q, R = qr(F[:, live] / sizes[live])
     sigma = np.linalg.svd(R, compute_uv=False)
     if len(sigma) < len(live) or (sigma <= _VIEWS_CUT * sigma.max(initial=0.0)).any():
         return None
@@ -256,13 +256,13 @@ def _pairs(x: View, y: View, count: int, watch: Watch, tol: float) -> _Pairs:
 def _small(x: BasisView, y: BasisView, count: int) -> _Pairs:
     """Take the singular pairs of the matrix between two bases."""
     M = x.factors[:, None] * (x.vectors.T @ y.vectors) * y.factors
-    P, rho, Qt = interruptible(np.linalg.svd, M, full_matrices=False)
+    P, rho, Qt = svd(M)
     return _Pairs(x.vectors @ P[:, :count], rho[:count], y.vectors @ Qt[:count].T)
 
 
 def _direct(x: View, y: BasisView, count: int) -> _Pairs:
     """Take all singular pairs of H_x U_y diag(factors), a matrix of few columns."""
-    P, rho, Qt = np.linalg.svd(x.shrink(y.vectors * y.factors), full_matrices=False)
+    P, rho, Qt = svd(x.shrink(y.vectors * y.factors))
     return _Pairs(P[:, :count], rho[:count], y.vectors @ Qt[:count].T)
 
 
@@ -615,7 +615,7 @@ def view_by_rows(
         return view_of_features(cast(FactoredGram, gram), form, penalty)
     part = pivoted_cholesky(gram, rank, random_state)
     F = part.factor
-    s, Z = interruptible(np.linalg.eigh, F.T @ F)
+    s, Z = eigh(F.T @ F)
     kept = s > _LOWRANK_CUT * s.max(initial=0.0)
     U = F @ (Z[:, kept] / np.sqrt(s[kept]))
     return spectral(U, s[kept], form, penalty, part.trace_left)

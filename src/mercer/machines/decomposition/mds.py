@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.deadline import row_slices
 from mercer.gram.build import matrix_gram
 from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import Machine, all_or_nothing
@@ -319,7 +320,9 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         """Decompose the doubly centred squares, in units of the largest dissimilarity."""
         largest = float(D.max(initial=0.0))
         self._unit = 2.0 ** np.round(np.log2(largest)) if largest > 0 else 1.0
-        K = np.square(D / self._unit) * -0.5
+        K = np.empty(D.shape)
+        for some in row_slices(*D.shape):
+            K[some] = np.square(D[some] / self._unit) * -0.5
         problem = pairs_of(matrix_gram(K), s, len(s))
         options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
         solution: Solution = solve(problem, Eigh(), **options)

@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible, solved_if_regular
+from mercer.backends.factorizations import solve_triangular, solve_with_determinant, triangle
 from mercer.gram import exact
 from mercer.machines.gaussian_process.laplace import laplace_evidence
 from mercer.machines.gaussian_process.marginal_likelihood import evidence
@@ -214,7 +213,7 @@ def _regression_by_features(
     middle = s @ problem.targets / total if bias else np.zeros(problem.targets.shape[1])
     G, root = F - centre, np.sqrt(s)[:, None]
     wide = np.vstack([root * G, np.sqrt(noise) * np.eye(F.shape[1])])
-    R = interruptible(np.linalg.qr, wide, mode="r")
+    R = triangle(wide)
     extra = noise / total if bias else 0.0
     phi = G[rows].T
     stored = noise * np.sum(solved_by_factor(value.factor, phi) ** 2, axis=0)
@@ -391,11 +390,11 @@ def _compared(
     A = K * W
     A.flat[:: len(A) + 1] += 1.0  # I + K W
     across = K[:, rows]
-    variance = solved_if_regular(A, across)[rows, np.arange(len(rows))]
+    solved, _, logarithm = solve_with_determinant(A, across)
+    variance = solved[rows, np.arange(len(rows))]
     half = solved_by_factor(value.factors[t], value.roots[:, [t]] * across)
     stored = across[rows, np.arange(len(rows))] - np.einsum("ij,ij->j", half, half)
-    determinant = interruptible(np.linalg.slogdet, A)
-    likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * determinant[1])
+    likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * logarithm)
     return float(np.abs(variance - stored).max(initial=0.0)), likelihood
 
 
@@ -471,12 +470,10 @@ def solved_by_factor(
     transposed : bool
         Whether L' is meant.
     """
-    trans: Any = int(transposed)
     try:
-        found = linalg.solve_triangular(L, right, lower=lower, trans=trans, check_finite=False)
+        return solve_triangular(L, right, lower, transposed)
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
-    return np.asarray(found)
 
 
 def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
@@ -495,5 +492,5 @@ def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
     for first in range(0, F.shape[0], step):
         some = slice(first, first + step)
         block = np.vstack([R, roots[some, None] * to_dense(F[some])])
-        R = interruptible(np.linalg.qr, block, mode="r")
+        R = triangle(block)
     return np.asarray(R)

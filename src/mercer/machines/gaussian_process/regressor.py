@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
 from mercer.gram.build import refuse_overflow
@@ -507,7 +507,7 @@ def drawn(covariance: Array, count: int, source: np.random.RandomState) -> Array
     -------
     (n, count) array
     """
-    values, vectors = interruptible(np.linalg.eigh, covariance)
+    values, vectors = eigh(covariance)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(half @ source.standard_normal((len(values), count)))
 

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
+from mercer.backends.lapack import blas_threads_for
 from mercer.gram import Gram, Need, make_gram
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.algebra import Product, Sum
@@ -172,7 +173,8 @@ def combine(
     chosen, data, rows = _read(kernels, X, y, sample_weight, target, is_precomputed(kernels))
     options = {"callback": callback, "time_limit": time_limit}
     asked = _CombineOptions(chosen, data, rows, bool(normalize), tol, int(max_iter), options)
-    return _aligned(asked) if loss is None else _learnt(asked, loss)
+    with blas_threads_for(X, y):
+        return _aligned(asked) if loss is None else _learnt(asked, loss)
 
 
 def _read(

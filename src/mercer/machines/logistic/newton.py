@@ -11,7 +11,8 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible, one_blas_thread
+from mercer.backends.factorizations import eigh
+from mercer.backends.lapack import one_blas_thread
 from mercer.gram import FactoredGram, exact
 from mercer.machines.logistic.descent import (
     SMALL_NOT_CONVEX,
@@ -218,7 +219,7 @@ class MeanHessian:
     def __init__(self, space: FeatureSpace) -> None:
         self._space = space
         scatter = weighted_gram(space.F, space.problem.weights)
-        self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
+        self._sizes, self._axes = eigh(scatter)
         self._total = float(space.problem.weights.sum())
 
     def inverse(self, curvature: LossCurvature) -> Callable[[Element], Element]:

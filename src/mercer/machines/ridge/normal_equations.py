@@ -13,6 +13,7 @@ from scipy.linalg.blas import dtrmm
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, LandmarkRows
+from mercer.backends.factorizations import parts
 from mercer.deadline import check
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.gram.policy import FLOAT32_RANGE
@@ -242,9 +243,12 @@ def _congruent(A: Array, R: Array) -> Array:
 
 def _multiplied(B: Array, R: Array) -> Array:
     """Return B R; a triangular R, as landmarks have, is half the work."""
-    if not R.size or np.tril(R, -1).any():
-        return np.asarray(B @ R)
-    return np.asarray(dtrmm(1.0, R.T, B.T, lower=1)).T  # (R'B')', by columns in memory
+    whole = not R.size or np.tril(R, -1).any()
+    product = np.empty((len(B), R.shape[1]))
+    for some in parts(len(B), 2.0 * R.size):
+        # (R'B')', by columns in memory
+        product[some] = B[some] @ R if whole else dtrmm(1.0, R.T, B[some].T, lower=1).T
+    return product
 
 
 # --- the matrix of all rows ----------------------------------------------------------------------
