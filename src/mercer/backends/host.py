@@ -82,7 +82,7 @@ class HostMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)
@@ -95,9 +95,8 @@ class HostMatrix(StoredMatrix):
         A.flat[:: len(A) + 1] += shift
         if less is not None:
             U, E = less
-            A -= U @ (U if E is None else E).T
-            if E is not None:
-                A -= E @ U.T
+            A -= U @ E.T
+            A -= E @ U.T
         return choose_backend().cholesky_factor(A)
 
     def box_qps(

@@ -4,6 +4,8 @@
 that holds options; problem, start and clock are passed to it.
 """
 
+import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -48,12 +50,12 @@ if TYPE_CHECKING:
     from mercer.machines.reinforcement.solvers import FittedQIteration, KernelPolicyIteration
     from mercer.machines.ridge.conjugate_gradient import ConjugateGradient
     from mercer.machines.ridge.direct import Cholesky, CholeskyPath
-    from mercer.machines.ridge.eigenpro_sketch_and_project import EigenPro, SketchAndProject
     from mercer.machines.ridge.folds import BandFolds, CholeskyFolds, PrimalFolds
     from mercer.machines.ridge.krylov_folds import KrylovFolds
     from mercer.machines.ridge.leave_one_out import BandLeaveOneOut, BandPath
     from mercer.machines.ridge.normal_equations import PrimalConjugateGradient
     from mercer.machines.ridge.primal import Primal, PrimalPath
+    from mercer.machines.ridge.sketch_and_project import SketchAndProject
     from mercer.machines.semi_supervised.solvers import (
         Deform,
         GraphCholesky,
@@ -109,7 +111,6 @@ __all__ = [
     "Counting",
     "DualDescent",
     "Each",
-    "EigenPro",
     "Eigh",
     "EighCorrelation",
     "FittedQIteration",
@@ -248,10 +249,6 @@ _HOMES = {
         "Cholesky",
         "CholeskyPath",
     ),
-    "mercer.machines.ridge.eigenpro_sketch_and_project": (
-        "EigenPro",
-        "SketchAndProject",
-    ),
     "mercer.machines.ridge.folds": (
         "BandFolds",
         "CholeskyFolds",
@@ -267,6 +264,7 @@ _HOMES = {
         "Primal",
         "PrimalPath",
     ),
+    "mercer.machines.ridge.sketch_and_project": ("SketchAndProject",),
     "mercer.machines.semi_supervised.solvers": (
         "Deform",
         "GraphCholesky",
@@ -307,7 +305,39 @@ _HOMES = {
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
+# names of the last version: what takes their place, their options in order, those it has as well
+RETIRED = {
+    "EigenPro": (
+        "SketchAndProject",
+        "tol max_iter sample rank batch random_state",
+        "tol max_iter random_state",
+    ),
+}
+
+
+def _replacement(name: str) -> Callable[..., Any]:
+    """Return what makes the solver that takes the place of one of the last version, and warns."""
+    other, names, kept = RETIRED[name]
+
+    def make(*given: Any, **options: Any) -> Any:
+        options |= dict(zip(names.split(), given, strict=False))
+        unknown = options.keys() - set(names.split())
+        if unknown:
+            raise TypeError(f"{name} has no option {sorted(unknown)[0]!r}")
+        warnings.warn(
+            f"mercer.solvers.{name} is deprecated and will be removed in the next version; "
+            f"mercer.solvers.{other} takes its place. Use that.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return __getattr__(other)(**{key: options[key] for key in kept.split() if key in options})
+
+    return make
+
+
 def __getattr__(name: str) -> Any:
+    if name in RETIRED:
+        return _replacement(name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)
