@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from mercer.machines.ridge.direct import Cholesky, CholeskyPath
     from mercer.machines.ridge.folds import BandFolds, CholeskyFolds, PrimalFolds
     from mercer.machines.ridge.krylov_folds import KrylovFolds
-    from mercer.machines.ridge.leave_one_out import BandLeaveOneOut, BandPath
+    from mercer.machines.ridge.leave_one_out import BandPath
     from mercer.machines.ridge.normal_equations import PrimalConjugateGradient
     from mercer.machines.ridge.primal import Primal, PrimalPath
     from mercer.machines.ridge.sketch_and_project import SketchAndProject
@@ -99,7 +99,6 @@ __all__ = [
     "UnpenalizedNewton",
     "Averages",
     "BandFolds",
-    "BandLeaveOneOut",
     "BandPath",
     "Callback",
     "Cholesky",
@@ -255,10 +254,7 @@ _HOMES = {
         "PrimalFolds",
     ),
     "mercer.machines.ridge.krylov_folds": ("KrylovFolds",),
-    "mercer.machines.ridge.leave_one_out": (
-        "BandPath",
-        "BandLeaveOneOut",
-    ),
+    "mercer.machines.ridge.leave_one_out": ("BandPath",),
     "mercer.machines.ridge.normal_equations": ("PrimalConjugateGradient",),
     "mercer.machines.ridge.primal": (
         "Primal",
@@ -307,6 +303,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 # names of the last version: what takes their place, their options in order, those it has as well
 RETIRED = {
+    "BandLeaveOneOut": ("BandPath", "width", "width"),
     "EigenPro": (
         "SketchAndProject",
         "tol max_iter sample rank batch random_state",

@@ -15,7 +15,7 @@ from mercer.machines.ridge.conjugate_gradient import ConjugateGradient
 from mercer.machines.ridge.direct import Cholesky, CholeskyPath
 from mercer.machines.ridge.folds import PrimalFolds, direct
 from mercer.machines.ridge.krylov_folds import FEWEST_ROWS, KrylovFolds
-from mercer.machines.ridge.leave_one_out import BandLeaveOneOut, BandPath
+from mercer.machines.ridge.leave_one_out import BandPath
 from mercer.machines.ridge.normal_equations import PrimalConjugateGradient
 from mercer.machines.ridge.primal import Primal, PrimalPath
 from mercer.machines.ridge.problem import FoldedPathValue, FoldedRidgePath, LinearSystem, RidgePath
@@ -128,7 +128,7 @@ def _(problem: RidgePath) -> Solver:
 @choose.register
 def _(problem: FoldedRidgePath) -> Solver:
     if problem.folds is None:
-        return BandLeaveOneOut()
+        return BandPath()
     gram = problem.gram
     if isinstance(gram, FactoredGram) and gram.rank <= min(SQUARED, gram.shape[0]):
         return PrimalFolds()
