@@ -69,12 +69,13 @@ if TYPE_CHECKING:
     from mercer.machines.svm.subset_descent import WorkingSets
     from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
     from mercer.solvers.dispatch import SolverError, solve
+    from mercer.solvers.eigen.arpack import ARPACK
     from mercer.solvers.eigen.dense import Eigh
     from mercer.solvers.eigen.lanczos_solver import Lanczos
     from mercer.solvers.eigen.lobpcg import LOBPCG
-    from mercer.solvers.eigen.thick_restart import InverseLanczos, RestartedLanczos
 
 __all__ = [
+    "ARPACK",
     "EvidenceAscent",
     "ExactPosterior",
     "KroneckerPosterior",
@@ -116,7 +117,6 @@ __all__ = [
     "Gap",
     "GaussianLikelihood",
     "InteriorPoint",
-    "InverseLanczos",
     "IterativeCorrelation",
     "Given",
     "KernelPolicyIteration",
@@ -147,7 +147,6 @@ __all__ = [
     "PrimalPath",
     "Progress",
     "QRCorrelation",
-    "RestartedLanczos",
     "Sinkhorn",
     "SketchAndProject",
     "Solution",
@@ -290,19 +289,18 @@ _HOMES = {
         "Status",
         "Watch",
     ),
+    "mercer.solvers.eigen.arpack": ("ARPACK",),
     "mercer.solvers.eigen.dense": ("Eigh",),
     "mercer.solvers.eigen.lanczos_solver": ("Lanczos",),
     "mercer.solvers.eigen.lobpcg": ("LOBPCG",),
-    "mercer.solvers.eigen.thick_restart": (
-        "InverseLanczos",
-        "RestartedLanczos",
-    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 # names of the last version: what takes their place, their options in order, those it has as well
 RETIRED = {
+    "RestartedLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
+    "InverseLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
     "BandLeaveOneOut": ("BandPath", "width", "width"),
     "EigenPro": (
         "SketchAndProject",
