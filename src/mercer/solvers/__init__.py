@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         CholeskyCorrelation,
         EighCorrelation,
         IterativeCorrelation,
-        LowRankCorrelation,
         QRCorrelation,
     )
     from mercer.machines.decomposition.ica_fixed_point import FixedPointICA
@@ -134,7 +133,6 @@ __all__ = [
     "Seeding",
     "LatentEM",
     "LBFGSRisk",
-    "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
     "NetworkAdam",
@@ -189,7 +187,6 @@ _HOMES = {
         "CholeskyCorrelation",
         "EighCorrelation",
         "IterativeCorrelation",
-        "LowRankCorrelation",
         "QRCorrelation",
     ),
     "mercer.machines.decomposition.ica_fixed_point": ("FixedPointICA",),
@@ -299,6 +296,7 @@ _HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 # names of the last version: what takes their place, their options in order, those it has as well
 RETIRED = {
+    "LowRankCorrelation": ("CholeskyCorrelation", "rank random_state", ""),
     "RestartedLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
     "InverseLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
     "BandLeaveOneOut": ("BandPath", "width", "width"),
