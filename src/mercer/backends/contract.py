@@ -484,10 +484,6 @@ class Factor(ABC):
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
 
-    def solve_there(self, right: Any) -> Any:
-        """Return A^-1 right for columns that lie where the factor does."""
-        return self.solve(right)
-
     def half_there(self, right: Any) -> Any:
         """Return L^-1 right for columns that lie where the factor does."""
         return self.half_solve(right)
@@ -568,11 +564,11 @@ class StoredMatrix(ABC):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
 
-        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
+        With `less` = U, E, U E' + E U' is taken off.
         """
 
     @abstractmethod
@@ -632,10 +628,6 @@ class LongArrays:
     def lent(self, A: Array) -> Any:
         """Return what is here, there; not to be written to."""
         return A
-
-    def numbers(self, index: Array) -> Any:
-        """Return numbers of rows, to take them by."""
-        return index
 
     def get(self, A: Any) -> Array:
         """Return what is there in the memory of the processor."""

@@ -79,7 +79,7 @@ class HostMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)

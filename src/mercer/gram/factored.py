@@ -286,8 +286,6 @@ class StreamedGram(FactoredGram):
         The training points.
     held : (n, p) array, optional
         Where the rows b of all points are kept after the first pass over them.
-    is_filled : bool
-        Whether they are there already.
     kind : numpy dtype
         Type of the rows b in products that are made on a card.
     """
@@ -298,11 +296,10 @@ class StreamedGram(FactoredGram):
         rows: RowMap,
         X: Points,
         held: Array | None = None,
-        is_filled: bool = False,
         kind: Any = np.float64,
     ) -> None:
         self.features, self.map, self.X = features, rows, X
-        self._held, self._filled, self._kind = held, is_filled, np.dtype(kind)
+        self._held, self._filled, self._kind = held, False, np.dtype(kind)
         self._longest: Array | None = None
         self._first: StreamedGram | None = None  # who makes the first pass, on a card
         self.shape = (row_count(X),) * 2

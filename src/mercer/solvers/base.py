@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -226,9 +227,24 @@ class Solver(ABC):
     ----------
     answers : type or tuple of types
         The problems that it takes.
+    without_effect : tuple of str
+        Options of the last version that have no effect any more; None by default.
     """
 
     answers: ClassVar[type | tuple[type, ...]]
+    without_effect: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Warn of options that have no effect, and forget them."""
+        for name in self.without_effect:
+            if getattr(self, name) is not None:
+                warnings.warn(
+                    f"{type(self).__name__}: {name} has no effect and will be removed in the next "
+                    "version. Leave it out.",
+                    FutureWarning,
+                    stacklevel=4,
+                )
+                object.__setattr__(self, name, None)
 
     def refuses(self, problem: Any) -> str | None:
         """Return why this solver cannot take the problem, with the remedy; None if it can."""

@@ -43,11 +43,6 @@ def rng():
     return np.random.default_rng(0)
 
 
-def test_cca_of_a_rank_that_is_too_low(rng):
-    Z = rng.standard_normal((33, 1))
-    assert fitted(CCA(kernel_x=Gaussian(0.03), rank=3), Z, np.c_[Z, rng.standard_normal((33, 2))])
-
-
 def test_cca_of_an_indefinite_kernel(rng):
     X = rng.standard_normal((20, 2))
     assert fitted(CCA(kernel_x=Sigmoid(0.8, -1.0)), X, X)

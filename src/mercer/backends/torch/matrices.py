@@ -219,7 +219,7 @@ class DeviceMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
         require_room(self._device, len(self.tensor), 1 if is_blocked(len(self.tensor)) else 2)
@@ -229,11 +229,9 @@ class DeviceMatrix(StoredMatrix):
             A.mul_(s[:, None]).mul_(s)
         A.diagonal().add_(self._device.put(shift, np.float64))
         if less is not None:
-            U = self._device.put(less[0], np.float64)
-            E = U if less[1] is None else self._device.put(less[1], np.float64)
+            U, E = (self._device.put(part, np.float64) for part in less)
             A.addmm_(U, E.T, alpha=-1.0)
-            if less[1] is not None:
-                A.addmm_(E, U.T, alpha=-1.0)
+            A.addmm_(E, U.T, alpha=-1.0)
         L, info = factored(A, overwrite=True)
         return None if info else DeviceFactor(L, self._device)
 
@@ -360,10 +358,6 @@ class DeviceFactor(Factor):
         """Solve with both triangles."""
         columns = self.device.put(right.reshape(len(right), -1), np.float64)
         return to_host(solved(self.tensor, columns)).reshape(right.shape)
-
-    def solve_there(self, right: Any) -> Any:
-        """Solve for a tensor."""
-        return solved(self.tensor, right)
 
     def half_there(self, right: Any) -> Any:
         """Solve with one triangle for a tensor."""

@@ -505,6 +505,23 @@ def record(
         _GROUPS[group] = _GROUPS.get(group, frozenset()) | {name}
 
 
+def retired(name: str, options: str, make: Callable[[Fields], Any]) -> None:
+    """Let files of the last version hold a class that is no more, and be read as another.
+
+    Parameters
+    ----------
+    name : str
+        Its name in files.
+    options : str
+        Names of its fields, which are parameters.
+    make : callable
+        Returns what takes its place.
+    """
+    types = {option: read_type("param") for option in options.split()}
+    every = frozenset(types)
+    RECORDS[name] = Record(name, type(None), types, every, every, make=make)
+
+
 def _read_fields(text: str) -> tuple[dict[str, Type], frozenset[str]]:
     types, optional = {}, set()
     for line in filter(str.strip, text.splitlines()):
