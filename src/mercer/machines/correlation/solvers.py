@@ -12,7 +12,7 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor
-from mercer.backends.factorizations import eigh, qr, svd
+from mercer.backends.factorizations import qr, svd
 from mercer.gram import (
     CachedGram,
     CenteredGram,
