@@ -318,10 +318,11 @@ class Guard:
                         raise RefusedError(429, "other requests are too large; try again later")
                     more = message.get("more_body", False)
             return b"".join(parts)
-        except BaseException as error:
+        except TimeoutError:
             self.held -= size
-            if isinstance(error, TimeoutError):
-                raise RefusedError(408, "the request did not arrive in time") from None
+            raise RefusedError(408, "the request did not arrive in time") from None
+        except BaseException:
+            self.held -= size
             raise
 
     def _too_large(self) -> RefusedError:

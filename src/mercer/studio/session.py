@@ -183,10 +183,11 @@ class Workers:
         except ValueError:
             self.give_back(worker)
             raise
-        except BaseException as error:
+        except TimeoutError as error:
             self.give_up(worker)
-            if isinstance(error, TimeoutError):
-                raise ValueError(str(error)) from error
+            raise ValueError(str(error)) from error
+        except BaseException:
+            self.give_up(worker)
             raise
         self.give_back(worker)
         return found

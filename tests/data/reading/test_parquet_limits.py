@@ -16,7 +16,7 @@ MB = 1 << 20
 
 def packed(columns, **options):
     held = io.BytesIO()
-    pq.write_table(pa.table(columns), held, **options)
+    pq.write_table(pa.table(columns) if isinstance(columns, dict) else columns, held, **options)
     return held.getvalue()
 
 
@@ -180,3 +180,12 @@ def test_sizes_are_those_of_the_pages(version, codec):
         pages = one.total_uncompressed_size  # with the headers of pages
         assert 0.98 * pages < total <= max(pages, 8 * 31_000 * 2)
         assert largest <= pages
+
+
+def test_files_without_rows():
+    schema = pa.schema({"a": pa.float64()})
+    nothing = io.BytesIO()
+    pq.ParquetWriter(nothing, schema).close()
+    for data in (nothing.getvalue(), packed(schema.empty_table())):
+        with pytest.raises(DataError, match="no rows"):
+            read(io.BytesIO(data))

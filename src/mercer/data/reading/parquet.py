@@ -57,7 +57,7 @@ def decoded_size(read: ReadAt, chunks: list[tuple[int, int]]) -> tuple[int, int]
     """
     pages = values = largest = 0
     for start, length in chunks:
-        at = start
+        at = start if start > 0 else length  # a chunk without entries has no place
         while at < start + length:
             header, held = _page_header(read, at)
             counts = [header.get(kind, {}).get(1, 0) for kind in (5, 7, 8)]
@@ -184,7 +184,7 @@ def row_groups(read: ReadAt, size: int) -> list[RowGroup]:
     except (KeyError, IndexError, TypeError, RecursionError) as error:
         raise ValueError("the footer is not of Parquet") from error
     chunks = [chunk for group in found for chunk in group.chunks]
-    inside = all(start > 0 and length >= 0 for _, start, length in chunks)
+    inside = all(min(start, length) >= 0 for _, start, length in chunks)
     if not inside or sum(length for _, _, length in chunks) > size:
         raise ValueError("column chunks overlap or lie outside the file")
     return found
