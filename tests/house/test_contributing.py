@@ -7,6 +7,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from sklearn.utils.estimator_checks import check_estimator
 
 from mercer.gram import Need, PrecomputedGram, make_gram
 from mercer.kernels import Gaussian
@@ -60,7 +61,7 @@ def examples():
     """Run all examples, and return what they define."""
     module = ModuleType("contributing")  # what is pickled has to have a module
     blocks = re.findall(r"^( *)```python\n(.*?)^ *```$", PAGE, flags=re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for indent, block in blocks:
         exec("\n".join(line.removeprefix(indent) for line in block.splitlines()), vars(module))
     with pytest.MonkeyPatch.context() as patch:
@@ -78,6 +79,16 @@ def test_the_kernel(examples):
     assert is_proven(kernel)
     squared = np.square(F[:, None] - Z).sum(axis=2)
     np.testing.assert_allclose(kernel(F, Z), 1 / (1 + squared / 0.25), rtol=1e-12)
+
+
+def test_the_estimator(examples):
+    checks = check_estimator(examples.OriginRidge(Gaussian(1.0)), on_skip=None, on_fail=None)
+    assert not [check for check in checks if check["status"] == "failed"]
+    X, y = F, np.sin(F[:, 0])
+    machine = examples.OriginRidge(Gaussian(1.0), penalty=0.1).fit(X, y)
+    assert machine.certificate_.ok
+    direct = np.linalg.solve(Gaussian(1.0)(X) + 0.1 * np.eye(len(X)), y)
+    np.testing.assert_allclose(machine.predict(Z), Gaussian(1.0)(Z, X) @ direct, rtol=1e-10)
 
 
 def test_the_gram(examples):

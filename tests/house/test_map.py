@@ -10,6 +10,7 @@ import pytest
 
 from mercer import SVC, KernelRidge
 from mercer.approximation import Nystrom
+from mercer.backends import choose_backend
 from mercer.blocks import FileBlocks
 from mercer.kernels import Gaussian
 
@@ -59,6 +60,12 @@ def test_the_page_is_short():
     assert len(PAGE.split()) <= 2500
 
 
+compiled = pytest.mark.skipif(
+    type(choose_backend()).__name__ != "Native",
+    reason="the walks are those of the compiled backend",
+)
+
+
 def visited(run):
     """Return the files of the library that a call enters."""
     run()  # imports and one-time work
@@ -78,8 +85,8 @@ def walk(heading):
     return {name for name in re.findall(r"`([\w/]+\.py)`", section) if (SOURCE / name).exists()}
 
 
+@compiled
 def test_a_fit_in_memory_enters_the_files_of_its_walk():
-    pytest.importorskip("mercer._native")
     X = np.random.default_rng(0).normal(size=(100, 3))
     y = np.sign(X[:, 0] * X[:, 1])
     files = visited(lambda: SVC(kernel=Gaussian(1.0)).fit(X, y).certificate_)
@@ -88,8 +95,8 @@ def test_a_fit_in_memory_enters_the_files_of_its_walk():
     assert named <= files
 
 
+@compiled
 def test_a_fit_over_files_enters_the_files_of_its_walk(tmp_path):
-    pytest.importorskip("mercer._native")
     X = np.random.default_rng(0).normal(size=(90, 3))
     table = np.column_stack([X, np.sin(X[:, 0])])
     for k in range(3):
@@ -99,7 +106,7 @@ def test_a_fit_over_files_enters_the_files_of_its_walk(tmp_path):
 
     def run():
         blocks = FileBlocks(paths, target="y")
-        KernelRidge(0.1, Gaussian(1.0), approximation=Nystrom(20)).fit(blocks)
+        KernelRidge(0.1, kernel=Gaussian(1.0), approximation=Nystrom(20)).fit(blocks)
 
     named = walk("Walk 2: `KernelRidge` over files")
     assert len(named) >= 12
