@@ -24,9 +24,9 @@ from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words, is_trying_settings
 from mercer.rows.devices import where_rows_are
-from mercer.rows.points import is_objects, is_sparse
+from mercer.rows.points import is_objects, is_sparse, to_host
 from mercer.solvers.base import Solution, Solver, Status
-from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify
+from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify, norms
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -206,6 +206,7 @@ class Certified:
 _LARGE = 1e8  # k(x, x) above this, or below its inverse
 _ALIKE = 1e-6  # of k(x, x): squared distances between rows below this cancel
 _FAR = 1e3  # of the spread of the rows: their distance from the origin
+_MIDDLE = 1000  # rows that tell where the middle is
 _SLIGHT = 1e-6  # of k(x, x): a penalty below it leaves K nearly singular
 _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
@@ -256,12 +257,20 @@ def _even(weights: Array | None, size: float) -> bool:
 
 
 def _near(X: Points) -> bool:
-    """Return whether rows are not farther from the origin than their spread leaves digits for."""
+    """Return whether rows are near the origin, and their mean, for the digits of their spread.
+
+    The spread is that of rows in the middle: a single one that is far away moves the mean, from
+    which distances are taken, away from all others.
+    """
     if is_sparse(X) or is_objects(X) or X.dtype.kind != "f" or X.size == 0:
         return True  # zeros in most places, or no numbers
     low, high = X.min(axis=0), X.max(axis=0)  # not abs(X), which would copy X
     spread = float((high - low).max())
-    return bool(max(high.max(), -low.min()) <= _FAR * spread)
+    some = to_host(X[:: max(1, len(X) // _MIDDLE)])
+    middle = np.median(some, axis=0)
+    typical = float(np.median(norms((some - middle).T)))
+    moved = float(np.linalg.norm(to_host(X.mean(axis=0)) - middle))
+    return bool(max(high.max(), -low.min()) <= _FAR * spread and moved <= _FAR * typical)
 
 
 def _apart(gram: Gram, diagonal: Array, size: float) -> bool:

@@ -75,8 +75,9 @@ class BoxQPQuantities:
         gap / max(|primal|, |dual|).
     violation : float
         Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure,
-        in units of the problem: of the margin in the nu forms, of half the squared radius of a
-        ball. Infinite if a nu form has no margin.
+        in units of the output: of the decision function at margin 1, of the targets, of the margin
+        in the nu forms, of the score at the border, of half the squared radius of a ball
+        (`BoxQP.unit`). Infinite if a nu form has no margin.
     violation_at_zero, violation_free, violation_at_bound : float
         Largest violation, against the intercept, among variables at zero, strictly between, and
         at a bound other than zero: for a classifier the points beyond, on and inside the margin.

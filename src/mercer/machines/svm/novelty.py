@@ -318,8 +318,7 @@ class EnclosingBall(NoveltyMachine):
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
         Whether `tol` is the largest violation of the optimality conditions, in units of half the
-        squared distance, or of half the squared radius where that is less than 1, or the duality
-        gap relative to the objective.
+        squared radius, at most 1, or the duality gap relative to the objective.
     max_iter : int or None, default=None
         Largest number of steps, in the unit of the solver that runs (`solution_.solver`): pair
         steps, interior point steps, or passes over the rows. None takes max(3 10^5, 100 n) pair

@@ -268,12 +268,13 @@ class BoxQP:
         if not self.bordering or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
         squared = inner(b, self.linear - F) + 2.0 * float(self.offsets(b, F))  # as `ball_radius`
-        return min(1.0, max(0.5 * squared, self.least_unit(0.0)))
+        return min(1.0, max(0.5 * squared, self.least_unit(-np.inf)))
 
     def least_unit(self, multipliers: float | Array) -> float:
         """Return what the multipliers of an answer tell of `unit` without K b.
 
-        It is no smaller. Of a ball they tell nothing.
+        It is no smaller: half the squared radius of a ball is the multiplier, and half the squared
+        norm of the center.
         """
         if self.scale is not None:
             return self.scale
@@ -282,7 +283,7 @@ class BoxQP:
             return 0.0
         middle = float(np.median(np.abs(self.unwrapped.base.diag()))) * size
         if self.linear.any():
-            return min(1.0, _NO_BALL * middle)
+            return min(1.0, max(float(np.atleast_1d(multipliers)[0]), _NO_BALL * middle))
         rho = -float(np.atleast_1d(multipliers) @ self.totals) / size
         if self.parting:
             return max(rho, 0.0)
