@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer import NearestNeighbors
+from mercer import NearestNeighbors, load, save
 from mercer.kernels import Gaussian, Laplacian, Polynomial, RationalQuadratic
 
 rng = np.random.default_rng(0)
@@ -75,3 +75,14 @@ def test_an_outlier_hides_no_neighbor_of_the_others():
     np.testing.assert_array_equal(found[1], wanted[1])
     np.testing.assert_allclose(found[0], wanted[0], rtol=1e-14)
     assert far.certificate_.ok
+
+
+def test_the_unit_is_saved(tmp_path):
+    machine = NearestNeighbors(3).fit(X * 1e-200, y)
+    save(machine, tmp_path / "model.mercer")
+    again = load(tmp_path / "model.mercer")
+    for here, there in zip(
+        machine.kneighbors(X * 1e-200), again.kneighbors(X * 1e-200), strict=True
+    ):
+        np.testing.assert_array_equal(here, there)
+    assert machine.kneighbors(n_neighbors=1)[0].max() > 1e-202

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from mercer import EnclosingBall, OneClassSVM, ParameterError
+from mercer import EnclosingBall, OneClassSVM, ParameterError, load, save
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 
 
@@ -261,3 +261,25 @@ def test_only_samples_at_their_bound_are_outside(machine, tol):
     machine = clone(machine).set_params(tol=tol).fit(X)
     most = machine.nu if machine.nu else 0.0
     assert (machine.predict(X) < 0).mean() <= most
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("offset", [2.0**14, 2.0**27, 2.0**40])
+@pytest.mark.parametrize("shape", [(40, 60), (80, 5)])
+def test_a_ball_goes_where_its_rows_go(shape, offset, tmp_path):
+    """The offset is exact in these rows: the ball is the same, and so are distances to it."""
+    rows = np.round(np.random.default_rng(1).standard_normal(shape) * 1024) / 1024
+    near = EnclosingBall("linear", tol=1e-6).fit(rows)
+    far = EnclosingBall("linear", tol=1e-6).fit(rows + offset)
+    assert far.certificate_.ok
+    assert far.radius_ == pytest.approx(near.radius_, rel=1e-5)
+    close(far.score_samples(rows + offset), near.score_samples(rows), 1e-5)
+    assert far.center_norm_ == pytest.approx(offset * np.sqrt(shape[1]), rel=1e-3)
+    save(far, tmp_path / "ball.mercer")
+    again = load(tmp_path / "ball.mercer").score_samples(rows + offset)
+    np.testing.assert_array_equal(again, far.score_samples(rows + offset))
+
+
+def test_rows_whose_squares_underflow_have_no_ball():
+    with pytest.raises(ValueError, match="Scale the features"):
+        EnclosingBall("linear").fit(X * 1e-200)

@@ -9,10 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.array_types import Array, FrozenArray, Points
-from mercer.backends.operands import operand
+from mercer.array_types import Array, Points
 from mercer.deadline import check
-from mercer.expression import SQUARABLE, Dot, Expression, Stretch
+from mercer.expression import SQUARABLE, Dot, Expression
 from mercer.gram import Source
 from mercer.gram.graph import neighbours
 from mercer.gram.precomputed import rectangle
@@ -65,17 +64,18 @@ class NeighbourSearch(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RowSearch(NeighbourSearch):
-    """Rows and a kernel; the compiled search never stores their matrix."""
+    """Rows and a kernel; the compiled search never stores their matrix.
+
+    Attributes
+    ----------
+    source : Source
+        The kernel and the training rows, divided by the unit.
+    unit : float
+        What distances of the rows are counted in; see `unit_of`.
+    """
 
     source: Source
-
-    @property
-    def unit(self) -> float:
-        """What distances are counted in; see `squarable`."""
-        steps = getattr(self.source.expression, "steps", ())
-        last = steps[-1] if steps else None
-        whole = isinstance(last, Stretch) and last.factors.array.ndim == 0
-        return 1.0 / float(last.factors.array) if whole else 1.0
+    unit: float = 1.0
 
     def among(self, count: int) -> FoundRows:
         """Compare all training rows."""
@@ -83,6 +83,7 @@ class RowSearch(NeighbourSearch):
 
     def of(self, Z: Points, count: int) -> FoundRows:
         """Compare new rows with training rows."""
+        Z = Z if self.unit == 1.0 else Z / self.unit
         new = Source(self.source.expression, Z)
         return self._found(*neighbours(self.source, count, Z), new)
 
@@ -98,27 +99,21 @@ class RowSearch(NeighbourSearch):
             return FoundRows(index, squared, lengths - 0.5 * squared)
 
 
-def squarable(expression: Expression, X: Points) -> Expression:
-    """Return the linear kernel on rows in a unit in which their squares are numbers.
+def unit_of(expression: Expression, X: Points) -> float:
+    """Return the power of two by which rows are divided before a linear kernel compares them.
 
-    Other kernels, and rows of ordinary size, stay as they are. Neighbors do not depend on the unit.
+    One for other kernels, and for rows whose squares are numbers. Neighbors do not depend on it.
 
     Examples
     --------
     >>> from mercer.expression import Dot
-    >>> squarable(Dot(), np.array([[3.0], [1.0]]))
-    Dot(steps=())
-    >>> squarable(Dot(), np.array([[2.0**-600], [0.0]])).steps[0].factors.array == 2.0**599
-    np.True_
+    >>> unit_of(Dot(), np.array([[3.0], [1.0]])), unit_of(Dot(), np.array([[0.0], [2.0**-600]]))
+    (1.0, 2.409919865102884e-181)
     """
-    if not isinstance(expression, Dot) or is_objects(X):
-        return expression
-    rows = operand(expression, X)
-    exponent = int(np.frexp(float(abs(rows).max()) if rows.shape[0] * rows.shape[1] else 1.0)[1])
-    if abs(exponent) <= SQUARABLE:
-        return expression
-    unit = np.ldexp(1.0, min(-exponent, np.finfo(np.float64).maxexp - 1))
-    return Dot((*expression.steps, Stretch(FrozenArray(unit))))
+    if not isinstance(expression, Dot) or expression.steps or is_objects(X):
+        return 1.0
+    exponent = int(np.frexp(float(abs(X).max()) if X.shape[0] * X.shape[1] else 1.0)[1])
+    return 1.0 if abs(exponent) <= SQUARABLE else float(np.ldexp(1.0, exponent - 1))
 
 
 @dataclass(frozen=True, eq=False)
