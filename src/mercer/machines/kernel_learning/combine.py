@@ -179,7 +179,9 @@ def _read(
     kernels: Any, X: Any, y: Any, sample_weight: Any, target: str, given: bool
 ) -> tuple[KernelSet, Labelled, DistinctRows]:
     matrices = given_matrices(X) if given else []
-    data = labelled("combine", matrices[0] if given else X, y, sample_weight, target, given, kernels)
+    data = labelled(
+        "combine", matrices[0] if given else X, y, sample_weight, target, given, kernels
+    )
     order = np.zeros(len(data.weights), np.intp) if data.codes is None else data.codes
     if given or data.targets is not None:
         rows = rows_as_they_are(order, data.weights)
