@@ -7,7 +7,7 @@ import pytest
 import mercer
 from mercer.data import Table
 from mercer.kernels import Gaussian, Spectrum, Subsequence, is_valid
-from mercer.selection import Tuned
+from mercer.selection import MultipleKernel, Tuned
 
 rng = np.random.default_rng(0)
 TEXT = ["".join(rng.choice(list("ab"), 6)) for _ in range(30)]
@@ -115,6 +115,13 @@ def test_default_scales_landmarks_and_searches():
     tuned = Tuned(mercer.SVC(NAMED), {"kernel__k2__kernel__scale": [0.1, 1.0]}, cv=3)
     assert tuned.fit(FRAME, LABELS).score(FRAME, LABELS) > 0.9
     assert mercer.tune(mercer.SVC(NAMED), FRAME, LABELS).mean.max() > 0.5
+
+
+def test_kernels_are_learnt_on_mixed_columns():
+    kernels = [Spectrum(2).on(["name"]), Gaussian(1.0).on(["size"])]
+    machine = MultipleKernel(mercer.SVC(), kernels).fit(FRAME, LABELS)
+    assert machine.predict(FRAME).shape == LABELS.shape
+    assert machine.certificate_.ok
 
 
 def test_refusals_say_where_and_what_to_do():

@@ -168,15 +168,23 @@ def test_a_matrix_of_ones_own():
     other = GaussianProcessClassifier(KERNEL).fit(X, y, WEIGHTS)
     across, prior = KERNEL(Z, X), KERNEL.diag(Z)
     assert np.array_equal(machine.predict(across), other.predict(Z))
-    for ask in (machine.latent_mean_and_variance, machine.predict_proba, machine.predict_log_proba):
-        with pytest.raises(ValueError, match="pass prior_var"):
-            ask(across)
+    with pytest.raises(ValueError, match="pass prior_var"):
+        machine.latent_mean_and_variance(across)
+    mean = other.latent_mean_and_variance(Z)[0]
+    assert np.allclose(machine.predict_proba(across)[:, 1], 1 / (1 + np.exp(-mean)))
     found = machine.latent_mean_and_variance(across, prior_var=prior)
     assert np.allclose(found, other.latent_mean_and_variance(Z))
     assert np.allclose(machine.predict_proba(across, prior_var=prior), other.predict_proba(Z))
     assert np.allclose(machine.predict_log_proba(across, prior), other.predict_log_proba(Z))
     with pytest.raises(ValueError, match="prior_var has shape"):
         machine.latent_mean_and_variance(across, prior_var=[1.0])
+
+
+def test_classes_of_a_matrix_are_the_most_probable():
+    machine = GaussianProcessClassifier("precomputed").fit(KERNEL(X), THREE)
+    p = machine.predict_proba(KERNEL(Z, X))
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert np.array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(KERNEL(Z, X)))
 
 
 def test_a_file_holds_it_and_data_verify_it(tmp_path):

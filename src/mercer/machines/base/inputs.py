@@ -449,7 +449,7 @@ def training_rows(
     machine: Any, X: Any, y: Any, precomputed: bool, **target: Any
 ) -> tuple[Points, Array]:
     """Check training rows and targets, and let the machine remember the columns."""
-    mixed = _mixed_points(machine, X, "kernel", "kernel_x")
+    mixed = _mixed_points(machine, X, "kernel", "kernel_x", "kernels")
     if mixed is not None or is_sequence_data(X):
         rows, y = _training_sequences(machine, X if mixed is None else mixed, y, **target)
         if mixed is not None:
@@ -466,7 +466,7 @@ def training_rows(
 
 def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
     """Check training rows that have no targets, and let the machine remember the columns."""
-    mixed = _mixed_points(machine, X, "kernel", "kernel_x")
+    mixed = _mixed_points(machine, X, "kernel", "kernel_x", "kernels")
     if mixed is not None:
         _remember_mixed(machine, X, mixed, True)
         return mixed
@@ -484,17 +484,26 @@ def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
 
 def _mixed_points(machine: Any, X: Any, *names: str) -> Points | None:
     """Return rows with text in some columns, if a kernel, by its name, reads columns; else None."""
-    kernel = next(filter(None, (getattr(machine, name, None) for name in names)), None)
-    kernel = kernel.kernel if isinstance(kernel, ApproximateKernel) else kernel
-    if isinstance(kernel, str) and "[" in kernel:
-        kernel = resolve(kernel)
-    given = not isinstance(kernel, Kernel) or isinstance(kernel, Precomputed)
-    if given or not reads_columns(kernel.expression()):
+    given = next((getattr(machine, name) for name in names if hasattr(machine, name)), None)
+    if not _reads_columns(given):
         return None
     try:
         return mixed_rows(X)
     except ValueError as error:
         raise ValueError(f"{type(machine).__name__}: {error}") from error
+
+
+def _reads_columns(kernel: Any) -> bool:
+    """Return whether a kernel, written down or not, or each of several, chooses columns first."""
+    if isinstance(kernel, list | tuple):
+        return bool(kernel) and all(map(_reads_columns, kernel))
+    if isinstance(kernel, ApproximateKernel):
+        return _reads_columns(kernel.kernel)
+    if isinstance(kernel, str) and "[" in kernel:
+        return _reads_columns(resolve(kernel))
+    if not isinstance(kernel, Kernel) or isinstance(kernel, Precomputed):
+        return False
+    return reads_columns(kernel.expression())
 
 
 def _remember_mixed(machine: Any, X: Any, rows: Points, fitting: bool) -> None:

@@ -259,7 +259,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows; for a precomputed kernel the matrix of new rows against training rows.
         prior_var : array-like of shape (n_samples,), optional
-            For a precomputed kernel, which needs it: k(z, z) of the new rows.
+            For a precomputed kernel: k(z, z) of the new rows. Without it nothing is averaged, and
+            the probabilities are those of the mean of f: farther from one half.
 
         Returns
         -------
@@ -267,7 +268,11 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
             Rows add up to one.
         """
         check_is_fitted(self)
-        mean, variance = self.latent_mean_and_variance(X, prior_var)
+        if prior_var is None and isinstance(self.kernel_, Precomputed):
+            mean = self._values(X).squeeze(axis=1) if len(self.classes_) == 2 else self._values(X)
+            variance = np.zeros_like(mean)
+        else:
+            mean, variance = self.latent_mean_and_variance(X, prior_var)
         if mean.ndim == 1:
             upper = averaged_sigmoid(mean, variance)
             return np.column_stack([averaged_sigmoid(-mean, variance), upper])
@@ -284,7 +289,8 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         X : array-like or sparse matrix of shape (n_samples, n_features)
             New rows; for a precomputed kernel the matrix of new rows against training rows.
         prior_var : array-like of shape (n_samples,), optional
-            For a precomputed kernel, which needs it: k(z, z) of the new rows.
+            For a precomputed kernel: k(z, z) of the new rows. Without it nothing is averaged, and
+            the probabilities are those of the mean of f: farther from one half.
 
         Returns
         -------

@@ -181,7 +181,9 @@ def _read(
     kernels: Any, X: Any, y: Any, sample_weight: Any, target: str, given: bool
 ) -> tuple[KernelSet, Labelled, DistinctRows]:
     matrices = given_matrices(X) if given else []
-    data = labelled("combine", matrices[0] if given else X, y, sample_weight, target, given)
+    data = labelled(
+        "combine", matrices[0] if given else X, y, sample_weight, target, given, kernels
+    )
     order = np.zeros(len(data.weights), np.intp) if data.codes is None else data.codes
     if given or data.targets is not None:
         rows = rows_as_they_are(order, data.weights)
@@ -586,7 +588,7 @@ def alignment(
     """
     check_flag("alignment", "centered", centered)
     given = is_precomputed(kernel)
-    data = labelled("alignment", X, y, sample_weight, target, given)
+    data = labelled("alignment", X, y, sample_weight, target, given, [kernel])
     rows = np.flatnonzero(data.weights > 0)
     chosen = (
         Precomputed() if given else resolve(kernel, take(data.points, rows), data.weights[rows])
