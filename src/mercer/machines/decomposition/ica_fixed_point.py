@@ -179,15 +179,12 @@ class JointMoments:
 
     Attributes
     ----------
-    excess : (k,) array
-        E G(y_i) - E G(gaussian).
     pull : (k, k) array
         E[g(y_i) y_j], g = G'.
     stiffness : (k,) array
         E[g'(y_i)].
     """
 
-    excess: Array
     pull: Array
     stiffness: Array
 
@@ -205,9 +202,8 @@ class JointMoments:
 
 def joint_moments(Y: Array, share: Array, contrast: Contrast) -> JointMoments:
     """Return the moments of variables Y, (n, k)."""
-    excess = share @ contrast.value(Y) - contrast.gaussian
     g, stiff = contrast.slopes(Y)
-    return JointMoments(excess, (share[:, None] * g).T @ Y, share @ stiff)
+    return JointMoments((share[:, None] * g).T @ Y, share @ stiff)
 
 
 def joint_curvature(Y: Array, share: Array, contrast: Contrast, at: JointMoments) -> Array:
@@ -239,8 +235,6 @@ class SingleMoments:
 
     Attributes
     ----------
-    excess : float
-        E G(y) - E G(gaussian).
     sign : float
         The sign s.
     pull : (p,) array
@@ -249,7 +243,6 @@ class SingleMoments:
         E[g'(y)].
     """
 
-    excess: float
     sign: float
     pull: Array
     stiffness: float
@@ -262,11 +255,10 @@ class SingleMoments:
 def single_moments(Z: Array, b: Array, share: Array, contrast: Contrast) -> SingleMoments:
     """Return the moments of one direction b of white rows Z, (n, p)."""
     y = Z @ b
-    excess = float(share @ contrast.value(y)) - contrast.gaussian
     g, stiff = contrast.slopes(y)
     stiffness = float(share @ stiff)
     sign = -1.0 if float(share @ (g * y)) < stiffness else 1.0
-    return SingleMoments(excess, sign, (share * g) @ Z, stiffness)
+    return SingleMoments(sign, (share * g) @ Z, stiffness)
 
 
 def single_curvature(
@@ -305,10 +297,8 @@ class LandscapePoint:
     ----------
     point : Array
         The rotation or the unit vector.
-    excess : (k,) array
-        E G(y) - E G(gaussian) of each direction.
     signs : (k,) array
-        With which they are added up here.
+        With which contrasts of directions are added up here.
     slope : Array
         The derivatives of the sum, in coordinates of the tangent space.
     moments : object
@@ -316,7 +306,6 @@ class LandscapePoint:
     """
 
     point: Array
-    excess: Array
     signs: Array
     slope: Array
     moments: Any
@@ -329,6 +318,15 @@ class LandscapePoint:
 
 class Landscape(ABC):
     """J over rotations or over a sphere."""
+
+    Z: Array
+    share: Array
+    contrast: Contrast
+
+    def excess(self, place: LandscapePoint) -> Array:
+        """Return E G(y) - E G(gaussian) of each direction."""
+        Y = self.Z @ place.point.T
+        return np.atleast_1d(self.share @ self.contrast.value(Y) - self.contrast.gaussian)
 
     @abstractmethod
     def at(self, point: Array) -> LandscapePoint:
@@ -360,7 +358,7 @@ class Rotations(Landscape):
         Y = self.Z @ point.T
         moments = joint_moments(Y, self.share, self.contrast)
         slope = moments.slope[np.triu_indices(len(point), 1)]
-        return LandscapePoint(point, moments.excess, moments.signs, slope, moments)
+        return LandscapePoint(point, moments.signs, slope, moments)
 
     def fixed_step(self, place: LandscapePoint) -> Array:
         """Take the fixed-point step of all directions, and the nearest rotation to it."""
@@ -400,9 +398,7 @@ class Sphere(Landscape):
         """Look around; the slope is in the coordinates of `tangent_basis`."""
         moments = single_moments(self.Z, point, self.share, self.contrast)
         slope = tangent_basis(point).T @ moments.slope(point)
-        return LandscapePoint(
-            point, np.array([moments.excess]), np.array([moments.sign]), slope, moments
-        )
+        return LandscapePoint(point, np.array([moments.sign]), slope, moments)
 
     def fixed_step(self, place: LandscapePoint) -> Array:
         """Take the fixed-point step."""
@@ -426,12 +422,12 @@ class Sphere(Landscape):
 
 # --- climb ---------------------------------------------------------------------------------------
 #
-# Up to a local maximum: fixed-point steps while they help, then Newton's with a search.
+# Up to a local maximum: fixed-point steps from every start, then Newton's from the highest end.
 #
 # Fixed-point steps take no care of heights and may go in circles on rows that are no mixture of
-# independent sources. Where they no longer help, steps of Newton, turned uphill and shortened
-# until they rise, come to a point without slope and, where second derivatives can be had, without
-# a way up.
+# independent sources. Steps of Newton, turned uphill and shortened until they rise, come to a point
+# without slope and, where second derivatives can be had, without a way up: what the certificate
+# asks for. Most ends of fixed-point steps are such points already.
 
 PATIENCE = 10  # fixed-point steps in which the slope must fall by a tenth
 RISING = 1e-6  # second derivatives above lead upwards, those below may be rounding
@@ -450,51 +446,59 @@ class Ascent:
     steps: int
 
 
+def settle(
+    land: Landscape, start: Array, tol: float, max_iter: int, watch: Watch, done: int
+) -> tuple[LandscapePoint, int]:
+    """Take fixed-point steps as long as they help; return where they end, and how many."""
+    here, best, since, step = land.at(start), np.inf, 0, 0
+    while here.steepness > tol and since < PATIENCE and step < max_iter:
+        if watch.tick(done + step, here.steepness):
+            break
+        since = 0 if here.steepness < _FALL * best else since + 1
+        best = min(best, here.steepness)
+        here = land.at(land.fixed_step(here))
+        step += 1
+    return here, step
+
+
 def climb(
-    land: Landscape, start: Array, tol: float, max_iter: int, watch: Watch, done: int = 0
+    land: Landscape, here: LandscapePoint, tol: float, steps: range, watch: Watch, done: int
 ) -> Ascent:
-    """Climb from a point.
+    """Climb by Newton's steps from where fixed-point steps ended.
 
     Parameters
     ----------
     land : Landscape
         J and its derivatives.
-    start : Array
-        A rotation or a unit vector.
+    here : LandscapePoint
+        Where to begin.
     tol : float
         The largest derivative that counts as none.
-    max_iter : int
-        Most steps.
+    steps : range
+        Steps that were taken, up to the most.
     watch : Watch
         Time limit and callback.
     done : int
         Steps before these, for the record.
     """
-    here = land.at(start)
-    best, since, newton = np.inf, 0, False
-    for step in range(max_iter + 1):
-        if here.steepness <= tol:
-            up = way_up(land.curvature(here))
+    for step in steps:
+        curvature = land.curvature(here)
+        if here.steepness > tol:
+            rise = _uphill(here.slope, curvature)
+        else:
+            up = way_up(curvature)
             if up is None:
                 return Ascent(here, Status.SOLVED, step)
-            newton, rise = True, up
-        elif newton:
-            rise = _uphill(here.slope, land.curvature(here))
+            rise = up
         if watch.tick(done + step, here.steepness):
             return Ascent(here, watch.stopped or Status.STOPPED, step)
-        if step == max_iter:
+        if step == steps[-1]:
             break
-        if not newton:
-            since = 0 if here.steepness < _FALL * best else since + 1
-            best = min(best, here.steepness)
-            newton = since >= PATIENCE
-            here = land.at(land.fixed_step(here))
-            continue
         found = _search(land, here, rise)
         if found is None:
             return Ascent(here, Status.INACCURATE, step)
         here = found
-    return Ascent(here, Status.ITERATION_LIMIT, max_iter)
+    return Ascent(here, Status.ITERATION_LIMIT, steps[-1])
 
 
 def way_up(curvature: Array) -> Array | None:
@@ -521,11 +525,12 @@ def _uphill(slope: Array, curvature: Array) -> Array:
 
 def _search(land: Landscape, here: LandscapePoint, step: Array) -> LandscapePoint | None:
     """Shorten the step until it rises; both ways, since a way up has two ends."""
+    before = land.excess(here)
+    level = _ROUNDING * max(float(np.abs(before).sum()), 1.0)
     for halving in range(_HALVINGS):
         for sign in (1.0, -1.0):
             there = land.at(land.moved(here, sign * step * 0.5**halving))
-            gain = float(here.signs @ (there.excess - here.excess))
-            level = _ROUNDING * max(float(np.abs(here.excess).sum()), 1.0)
+            gain = float(here.signs @ (land.excess(there) - before))
             if gain > level or (gain >= -level and there.steepness < 0.5 * here.steepness):
                 return there
     return None
@@ -602,23 +607,26 @@ class FixedPointICA(Solver):
         return turn, endings, steps
 
     def _best(self, land: Landscape, watch: Watch, draw: Callable[[], Array]) -> Ascent:
-        """Return the highest of the ends."""
-        best = None
+        """Return the highest end of all starts that is a maximum."""
+        if self.n_init < 1:
+            raise ValueError(f"FixedPointICA: n_init={self.n_init} must be at least 1")
+        ends: list[tuple[float, LandscapePoint, int]] = []
         for _ in range(self.n_init):
-            done = watch.trace[-1].iteration + 1 if watch.trace else 0
-            found = climb(land, draw(), self.tol, self.max_iter, watch, done)
-            if best is None or _order(found) > _order(best):
-                best = found
+            place, steps = settle(land, draw(), self.tol, self.max_iter, watch, _told(watch))
+            ends.append((float(np.abs(land.excess(place)).sum()), place, steps))
             if watch.stopped is not None:
                 break
-        if best is None:  # no start was asked for
-            raise ValueError(f"FixedPointICA: n_init={self.n_init} must be at least 1")
-        return best
+        found: list[Ascent] = []
+        for _, place, steps in sorted(ends, key=lambda end: -end[0]):
+            taken = range(steps, self.max_iter + 1)
+            found.append(climb(land, place, self.tol, taken, watch, _told(watch)))
+            if found[-1].status.ok or watch.stopped is not None:
+                break
+        return found[-1] if found[-1].status.ok else found[0]
 
 
-def _order(found: Ascent) -> tuple[bool, float]:
-    """Return what is kept first: an end that was reached, and then the larger contrast."""
-    return found.status.ok, float(np.abs(found.place.excess).sum())
+def _told(watch: Watch) -> int:
+    return watch.trace[-1].iteration + 1 if watch.trace else 0
 
 
 def _rotation(rng: np.random.Generator, p: int) -> Array:
@@ -756,7 +764,11 @@ def _together(problem: IndependentComponents, Z: Array, B: Array) -> tuple[float
     if k * (k - 1) // 2 <= _PAIRS:
         found = joint_curvature(Y, share, contrast, at)
         curvature = _largest(found)
-    return float(np.abs(at.slope).max(initial=0.0)), curvature, float(np.abs(at.excess).sum())
+    return (
+        float(np.abs(at.slope).max(initial=0.0)),
+        curvature,
+        float(non_gaussianity(Y, share, contrast).sum()),
+    )
 
 
 def _each(problem: IndependentComponents, Z: Array, B: Array) -> tuple[float, float, float]:
@@ -770,7 +782,7 @@ def _each(problem: IndependentComponents, Z: Array, B: Array) -> tuple[float, fl
         slope = larger(slope, float(np.abs(at.slope(here)).max(initial=0.0)))
         if len(here) > 1:
             curvature = max(curvature, _largest(single_curvature(rows, here, share, contrast, at)))
-        total += abs(at.excess)
+        total += float(non_gaussianity(rows @ here, share, contrast))
         left = tangent_basis(np.linalg.qr(B[: i + 1].T)[0])
     return slope, 0.0 if curvature == -inf else curvature, total
 
