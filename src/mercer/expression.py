@@ -38,7 +38,7 @@ class Columns:
 
 @dataclass(frozen=True)
 class Stretch:
-    """Multiply each column by its factor."""
+    """Multiply each column by its factor, or all columns by one (an array without dimensions)."""
 
     factors: FrozenArray
 
@@ -55,6 +55,11 @@ class Mapped:
     """Replace the block of rows by `function(block)`."""
 
     function: Callable[[Any], Any]
+
+
+# Binary exponent up to which squares of numbers, and sums of many, keep their distance from both
+# ends of the range of float64.
+SQUARABLE = 448
 
 
 @dataclass(frozen=True)
@@ -350,6 +355,18 @@ def rebuild(expression: Expression, leaf: Callable[[Steps], Steps]) -> Expressio
 def after(expression: Expression, step: Step) -> Expression:
     """Return the expression on rows that first went through `step`."""
     return rebuild(expression, lambda steps: (step, *steps))
+
+
+def reads_columns(expression: Expression) -> bool:
+    """Return whether all parts that look at rows choose columns of theirs first."""
+    found: list[Steps] = []
+
+    def note(steps: Steps) -> Steps:
+        found.append(steps)
+        return steps
+
+    rebuild(expression, note)
+    return bool(found) and all(steps and isinstance(steps[0], Columns) for steps in found)
 
 
 def bind_columns(expression: Expression, names: list[str] | None) -> Expression:

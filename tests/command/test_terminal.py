@@ -74,5 +74,7 @@ def test_formulas_of_spreadsheets():
     assert [row[0] for row in back(csv_block([labels]))] == labels.tolist()
     safe = [row[0] for row in back(csv_block([labels], spreadsheet=True))]
     assert safe == ["'=1+1", "'+x", "'-x", "'@x", "'\tx", "x=1", '\'="a"']
+    signs = np.array(["+", "-", "-1", "+1e5", "-a"], object)
+    assert csv_block([signs], spreadsheet=True) == b"+\n-\n-1\n+1e5\n'-a\n"
     assert csv_block([np.array([-1.5]), np.array([-2])], spreadsheet=True) == b"-1.5,-2\n"
     assert csv_header(["=x", "y"], spreadsheet=True) == b"'=x,y\n"

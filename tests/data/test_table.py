@@ -11,7 +11,7 @@ from sklearn.model_selection import cross_val_score
 from sklearn.pipeline import make_pipeline
 
 from mercer import SVC
-from mercer.data import Column, DataError, Kind, Schema, Table, TablePreparation, read
+from mercer.data import Column, DataError, Kind, Schema, Table, TablePreparation, read, read_blocks
 
 TABLE = Table.of(
     {
@@ -223,3 +223,32 @@ def test_dates_in_words_are_dates_wherever_they_come_from(tmp_path):
     ]
     assert kinds == [Kind.DATE] * 3
     assert Table.of({"day": [*words[:3], "soon"]}).kinds["day"] is not Kind.DATE
+
+
+@pytest.mark.parametrize("words", [("True", "False"), ("TRUE", "FALSE"), ("true", "false")])
+def test_truth_values_are_the_same_column_from_a_frame_and_from_a_file(words, tmp_path):
+    flags = np.arange(12) % 3 == 0
+    frame = pd.DataFrame({"flag": flags, "x": np.arange(12.0)})
+    written = frame.assign(flag=np.where(flags, *words))
+    written.loc[5, "flag"] = None
+    written.to_csv(tmp_path / "rows.csv", index=False)
+    held = Table.of(frame.astype({"flag": "boolean"}).assign(flag=lambda f: f.flag.where(f.x != 5)))
+    found = read(tmp_path / "rows.csv")
+    assert found.kinds == held.kinds == {"flag": Kind.BINARY, "x": Kind.NUMBER}
+    assert found.schema.parsed == held.schema.parsed
+    np.testing.assert_array_equal(found["flag"], held["flag"])
+    np.testing.assert_array_equal(Table.of(written)["flag"], held["flag"])
+    for schema in (held.schema, found.schema):  # new rows of a model, whatever it was fitted to
+        (block,) = read_blocks(tmp_path / "rows.csv", schema)
+        np.testing.assert_array_equal(block["flag"], held["flag"])
+    (tmp_path / "more.csv").write_text("flag,x\nmaybe,1\n")
+    with pytest.raises(DataError, match="'maybe' is not a number"):
+        list(read_blocks(tmp_path / "more.csv", found.schema))
+    one = read(tmp_path / "rows.csv", kinds={"flag": "category"})
+    assert set(one["flag"]) == {*words, None}
+
+
+def test_one_truth_value_alone_is_binary_as_in_a_frame(tmp_path):
+    frame = pd.DataFrame({"flag": [True] * 4, "x": np.arange(4.0)})
+    frame.to_csv(tmp_path / "rows.csv", index=False)
+    assert read(tmp_path / "rows.csv").kinds == Table.of(frame).kinds

@@ -63,6 +63,25 @@ def test_labels_come_back_exactly(labels, tmp_path):
     assert loaded.predict(X).tolist() == machine.predict(X).tolist()
 
 
+@pytest.mark.parametrize("name", mercer.solvers.RETIRED)
+def test_solvers_of_the_last_version_become_what_takes_their_place(name):
+    other, options, kept = mercer.solvers.RETIRED[name]
+    read = RECORDS[name].build(dict.fromkeys(options.split()))
+    assert type(read).__name__ == other
+    assert all(getattr(read, option) is None for option in kept.split())
+    first, *_ = options.split()
+    with pytest.warns(FutureWarning, match=f"{name} is deprecated.*{other}"):
+        made = getattr(mercer.solvers, name)(0.25)
+    assert type(made) is type(read) and (first not in kept or getattr(made, first) == 0.25)
+    with pytest.raises(TypeError, match="no option 'breadth'"):
+        getattr(mercer.solvers, name)(breadth=3)
+
+
+def test_options_without_effect_are_left_out_of_what_is_read():
+    old = {"tol": 1e-3, "max_iter": 9, "rank": None, "block": 1500}
+    assert RECORDS["ConjugateGradient"].build(old) == mercer.solvers.ConjugateGradient(1e-3, 9)
+
+
 def test_unfitted_machines_have_their_parameters(tmp_path):
     mercer.save(mercer.SVC("gaussian(2) + linear", C=0.1), tmp_path / "model.mercer")
     loaded = mercer.load(tmp_path / "model.mercer")

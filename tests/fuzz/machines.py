@@ -145,7 +145,6 @@ MACHINES = {
             "n_components": ["1", "2"],
             "penalty": ["0.0", "1e-6", "0.01", "1.0", "'cv'"],
             "form": ["'norm'", "'lengths'"],
-            "rank": ["3"],
         },
         ("kernel_x",),
         seeded=True,

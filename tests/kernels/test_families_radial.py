@@ -143,3 +143,28 @@ def test_near_and_far_points_keep_their_distance():
 def test_values_depend_on_distances_over_the_scale(kernel, unit):
     X = np.random.default_rng(0).standard_normal((9, 3))
     np.testing.assert_allclose(kernel(1.2 * unit)(X * unit), kernel(1.2)(X), rtol=1e-10)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("exponent", [-1020, -670, -515, -449, 449, 515, 670, 1020])
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Gaussian,
+        Laplacian,
+        lambda scale: Matern(1.5, scale),
+        lambda scale: Matern(2.5, scale),
+        lambda scale: Matern(0.8, scale),
+        lambda scale: RationalQuadratic(0.7, scale),
+    ],
+)
+def test_scales_whose_squares_leave_the_range(kernel, exponent):
+    """Powers of two change no digit: rows and scale in one unit give what they give in another."""
+    unit = 2.0**exponent
+    close(kernel(3.0 * unit)(X * unit, Y * unit), kernel(3.0)(X, Y))
+
+
+def test_rows_of_another_size_than_an_extreme_scale():
+    wide, narrow = Gaussian(1e200), Gaussian(1e-200)
+    assert (wide(X) == 1.0).all()
+    np.testing.assert_array_equal(narrow(X), np.eye(len(X)))

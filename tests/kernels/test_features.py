@@ -181,6 +181,26 @@ def test_many_rows_at_once():
     np.testing.assert_allclose(F[:5] @ F[-5:].T, K, rtol=0, atol=atol)
 
 
+@pytest.mark.parametrize("kernel", [Linear(), Polynomial(2), AllSubsets(), Linear().on(["a"])])
+def test_rows_stand_for_their_length(kernel):
+    pandas = pytest.importorskip("pandas")
+    X = RNG.normal(size=(6, 3))
+    frame = pandas.DataFrame(X, columns=["a", "b", "c"])
+    for rows in (frame, X, X.tolist(), sparse.csr_array(X)):
+        assert kernel.features(rows) == kernel.features(3)
+    np.testing.assert_allclose(
+        kernel.features(frame)(frame) @ kernel.features(3)(frame).T, kernel(frame)
+    )
+    assert Gaussian(1.0).features(X) is None
+    assert Spectrum(2).features(["ab", "ba"]) is None
+
+
+@pytest.mark.parametrize("wrong", [2.5, "3", None, True, -1])
+def test_a_length_is_a_whole_number(wrong):
+    with pytest.raises(TypeError, match="must be the length of rows, or rows X"):
+        Linear().features(wrong)
+
+
 # --- random expressions ----------------------------------------------------------------------
 
 leaves = st.one_of(

@@ -220,9 +220,7 @@ def test_limits_end_with_a_usable_answer():
     assert limited.status is Status.ITERATION_LIMIT
     assert certify(problem, limited.value).quantities.infeasibility < 1e-12
     with pytest.warns(ConvergenceWarning, match="time limit"):
-        slow = solve(
-            ridge(GRAM, 1e-6), ConjugateGradient(rank=0, block=0, tol=1e-15), time_limit=1e-9
-        )
+        slow = solve(ridge(GRAM, 1e-6), ConjugateGradient(rank=0, tol=1e-15), time_limit=1e-9)
     assert slow.status is Status.TIME_LIMIT
 
 
@@ -234,7 +232,7 @@ def test_callback_sees_progress_and_stops():
         return len(seen) == 3
 
     with pytest.warns(ConvergenceWarning, match="callback"):
-        solution = solve(ridge(GRAM, 1e-4), ConjugateGradient(rank=0, block=0), callback=stop)
+        solution = solve(ridge(GRAM, 1e-4), ConjugateGradient(rank=0), callback=stop)
     assert solution.status is Status.STOPPED
     assert [p.iteration for p in seen] == [1, 2, 3]
     assert seen == list(solution.trace)
@@ -245,7 +243,7 @@ def test_a_raising_callback_propagates():
         raise KeyError("mine")
 
     with pytest.raises(KeyError, match="mine"):
-        solve(ridge(GRAM, 1e-4), ConjugateGradient(rank=0, block=0), callback=fail)
+        solve(ridge(GRAM, 1e-4), ConjugateGradient(rank=0), callback=fail)
 
 
 def test_singular_system_gets_least_norm_and_a_warning():

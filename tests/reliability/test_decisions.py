@@ -117,7 +117,7 @@ def test_fisher_says_that_rounding_swallows_a_penalty(penalty):
 def test_conjugate_gradients_do_not_take_rounding_for_negative_curvature(scale):
     F = random(30, 3)
     K = scale * F @ F.T
-    machine = KernelRidge(1e-9, P, solver=ConjugateGradient(rank=0, block=1, max_iter=100))
+    machine = KernelRidge(1e-9, P, solver=ConjugateGradient(rank=0, max_iter=100))
     for seed in SEEDS:
         assert outcome(lambda seed=seed: machine.fit(moved(K, seed, True), waves(30)))[0] in (
             Status.INACCURATE,  # both: not as accurate as asked
@@ -126,7 +126,7 @@ def test_conjugate_gradients_do_not_take_rounding_for_negative_curvature(scale):
 
 
 def test_conjugate_gradients_see_negative_curvature():
-    machine = KernelRidge(1e-9, P, solver=ConjugateGradient(rank=0, block=1))
+    machine = KernelRidge(1e-9, P, solver=ConjugateGradient(rank=0))
     found = the_only(lambda seed: machine.fit(moved(A, seed, True), waves(30)))
     assert found[0] is Status.NOT_CONVEX
 

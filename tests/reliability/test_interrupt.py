@@ -131,8 +131,7 @@ SCENES = {
         "KernelRidge('loo', kernel=Gaussian(1.0), penalties=[0.1, 1.0])", 1200, 4000
     ),
     "conjugate gradient": fit(
-        "KernelRidge(1e-6, kernel=Gaussian(1.0), "
-        "solver=ConjugateGradient(rank=50, block=0, max_iter=6))",
+        "KernelRidge(1e-6, kernel=Gaussian(1.0), solver=ConjugateGradient(rank=50, max_iter=6))",
         1500,
         12000,
         memory="20 MB",
@@ -198,9 +197,7 @@ def test_d1_ctrl_c_ends_a_script():
 
 # --- callbacks and limits --------------------------------------------------------------------
 
-ITERATIVE = KernelRidge(
-    1e-6, kernel=Gaussian(0.3), solver=ConjugateGradient(rank=0, block=0, tol=1e-14)
-)
+ITERATIVE = KernelRidge(1e-6, kernel=Gaussian(0.3), solver=ConjugateGradient(rank=0, tol=1e-14))
 MANY = np.logspace(-3, 3, 40)
 MACHINES = {
     "svc": SVC(Gaussian(0.3), C=1e3, tol=1e-8),

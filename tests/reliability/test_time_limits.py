@@ -14,8 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import deadline
-from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends import choose_backend, factorizations
 from mercer.deadline import TimeLimitError, check, cut_short, within
 from mercer.gram import LazyGram, Need, make_gram
 from mercer.kernels import Gaussian, Linear, Spectrum, Subsequence
@@ -192,10 +191,16 @@ def test_numpy_evaluates_column_by_column(ticking):
         assert looks_of(lambda: choose_backend().cholesky(np.eye(600)), ticking) >= 4
 
 
-def test_a_lapack_call_is_left_behind(ticking):
-    A = rng.standard_normal((700, 700))
+@pytest.mark.parametrize("name", ["eigh", "qr", "svd", "triangle", "solve", "log_determinant"])
+def test_factorizations_look_between_panels(name, ticking, monkeypatch):
+    monkeypatch.setattr(factorizations, "SHORT", 30)
+    monkeypatch.setattr(factorizations, "_WORK", 1e6)
+    A = rng.standard_normal((300, 300))
+    A = A + A.T
+    given = (A, A) if name == "solve" else (A,)
+    assert looks_of(lambda: getattr(factorizations, name)(*given), ticking) >= 4
     with pytest.raises(TimeLimitError), within(-10.0, "test"):
-        interruptible(np.linalg.eigh, A + A.T)
+        getattr(factorizations, name)(*given)
 
 
 # --- the deadline itself ---------------------------------------------------------------------

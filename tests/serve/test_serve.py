@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+import tracemalloc
 import urllib.request
 from html.parser import HTMLParser
 
@@ -222,9 +223,21 @@ def test_bodies_say_what_they_are(app, value):
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        (b"", "no JSON"),
-        (b"{", "no JSON"),
-        (b"[" * 100_000, "no JSON"),
+        (b"", "must be JSON"),
+        (b"{", "must be JSON"),
+        (b"[" * 100_000, "row 1, from byte 1 on, must be an object"),
+        (b'[{"x": [1]}]', "row 1, from byte 1 on"),
+        (b'[{"x": 1}, {"x": {}}]', "row 2, from byte 10 on"),
+        (b'[{"x": 1} {"x": 2}]', "row 1, from byte 1 on"),
+        (b'[{"x": 1}', "row 1"),
+        (b'[{"x": 1},]', "row 2"),
+        (b'[{"x": 1}]]', "must be JSON"),
+        (b'[{"x": 1}]}', "must be JSON"),
+        (b'{"rows": [{"x": 1}]', "must be JSON"),
+        (b'{"rows": [{"x": 1}], "rows": []}', "must be JSON"),
+        (b'[{"x": 1, "town": "Ulm", "x": 2}]', "the key 'x' comes twice"),
+        (b'[{"x": "\xff"}]', "row 1 is not UTF-8"),
+        (b'[{"x": tru}]', "no JSON"),
         (b'{"rows": [{"x": NaN}]}', "null"),
         (b'{"rows": 3}', "rows"),
         (b'{"rows": []}', "no rows"),
@@ -232,13 +245,78 @@ def test_bodies_say_what_they_are(app, value):
         (b'{"rows": [{"x": 1.0}]}', "town"),
         (b'{"rows": [{"x": "word", "town": "Ulm", "<img src=x onerror=alert(1)>": 1}]}', "word"),
         (b'{"rows": [{"x": ' + b"9" * 5000 + b"}]}", ""),
-        (b"\xff\xfe", "no JSON"),
+        (b"\xff\xfe", "must be JSON"),
     ],
 )
 def test_wrong_rows_are_told_what_is_wrong(app, body, said):
     answer = asked(app, "POST", "/predict", content=body, headers=kind("application/json"))
     assert answer.status_code == 422, answer.text
     assert said in answer.json()["error"]
+
+
+def test_json_may_be_written_in_any_way(app, model):
+    odd = {"x": 1.5, "town": 'a "]}," \\ \u2028 {[', "<img src=x onerror=alert(1)>": -1e-3}
+    truth = model.predict(columns([odd, ROWS[0]])).tolist()
+    for body in (
+        json.dumps([odd, ROWS[0]], ensure_ascii=False),
+        json.dumps({"rows": [odd, ROWS[0]]}, indent=3) + "\r\n ",
+        "\ufeff" + json.dumps([odd, ROWS[0]], separators=(",", ":")),
+    ):
+        answer = asked(app, "POST", "/predict", content=body, headers=kind("application/json"))
+        assert answer.json().get("predictions") == truth, answer.text
+
+
+@pytest.mark.parametrize("kind_of_body", ["application/json", "application/x-ndjson", "text/csv"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" + b"[]," * 1_000_000 + b"[]]",
+        b"[" + b"{}," * 1_000_000 + b"{}]",
+        b'{"rows": [' + b"[]," * 1_000_000 + b"[]]}",
+        b'[{"x": [' + b"[]," * 1_000_000 + b"[]]}]",
+        b'{"x": [' + b"[]," * 1_000_000 + b"[]]}\n",
+        b'{"x": ' + b'{"y":' * 600_000 + b"1" + b"}" * 600_000 + b"}\n",
+        b"{" + b",".join(b'"%d": 1' % k for k in range(200_000)) + b"}\n",
+        b"{}\n" * 1_000_000,
+        b"," * 3_000_000,
+        b"x,town,<img src=x onerror=alert(1)>\n" + b",,\n" * 1_000_000,
+    ],
+    ids=range(10),
+)
+def test_bodies_that_grow_when_they_are_parsed(model, body, kind_of_body):
+    app = application(model, token=None, hosts=[HOST])
+    tracemalloc.start()
+    try:
+        answer = asked(
+            app, "POST", "/predict", content=body, headers=kind(kind_of_body), token=None
+        )
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert answer.status_code in (413, 422), answer.text
+    assert most < 15 * len(body) + (20 << 20)
+
+
+def test_all_requests_together_have_a_limit_of_size(model):
+    limits = ServeLimits(body=1000, bodies=2500, at_once=9)
+    app = application(model, token=None, hosts=[HOST], limits=limits)
+
+    async def body():
+        yield b" " * 900
+        await asyncio.sleep(0.2)
+
+    async def several():
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url=f"http://{HOST}") as client:
+            post = {"headers": {"host": HOST, **kind("application/json")}}
+            waiting = [client.post("/predict", content=body(), **post) for _ in range(5)]
+            found = await asyncio.gather(*waiting)
+            after = await client.post("/predict", json={"rows": ROWS}, headers={"host": HOST})
+            return [one.status_code for one in found], after.status_code
+
+    statuses, after = asyncio.run(several())
+    assert sorted(statuses) == [422, 422, 429, 429, 429]
+    assert after == 200 and app.held == 0
 
 
 def test_limits_of_size(model):

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mercer import KernelRidge, certify
+from mercer import GaussianProcess, KernelRidge, certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Linear
+from mercer.kernels import Linear, Polynomial
 from mercer.problems import Coefficients, LinearSystem
 from mercer.solvers.linear_algebra import dual_form
 
@@ -37,7 +37,32 @@ def test_a_wrong_form_is_not_certified_and_an_equal_one_is():
     assert certify(problem, Coefficients(a, b, w)).ok
     assert not certify(problem, Coefficients(a * (1 + 1e-5), b, w)).ok
     beside = np.linalg.svd(np.column_stack([X, np.ones(n)]).T)[2][-1:].T  # no function at all
-    assert certify(problem, Coefficients(a + beside, b, w)).ok
+    same = certify(problem, Coefficients(a + beside, b, w))
+    assert same.ok
+    left = np.linalg.norm(beside) / np.linalg.norm(noise - noise.mean())
+    assert same.quantities.dual_residual == pytest.approx(left, rel=1e-6)
+    assert "the coefficients a of the rows give the same function, but leave" in same.statement
+
+
+@pytest.mark.parametrize("penalty", [4e-11, 1e-8, 1e-4, 1.0])
+@pytest.mark.parametrize("kind", ["ridge", "ridge path", "process"])
+def test_what_coefficients_leave_of_their_equations_is_stated(kind, penalty):
+    one = rng.standard_normal((20, 3))
+    rows = np.vstack([one, one + 1e-9 * rng.standard_normal(one.shape)])
+    machine = {
+        "ridge": KernelRidge(penalty, kernel=Polynomial(2)),
+        "ridge path": KernelRidge("loo", kernel=Polynomial(2), penalties=[penalty]),
+        "process": GaussianProcess(Polynomial(2), noise=penalty, bias=True),
+    }[kind].fit(rows, noise)
+    wide = rows.astype(np.longdouble)
+    a = machine.dual_coef_.astype(np.longdouble)
+    left = noise - (wide @ wide.T + 1) ** 2 @ a - penalty * a - machine.intercept_
+    true = np.linalg.norm(left.astype(float)) / np.linalg.norm(noise - noise.mean())
+    certificate = machine.certificate_
+    # what the statement says holds, but for the rounding of the features, eps |K| |a|
+    rounding = 1e-15 * np.abs(wide @ wide.T + 1).max() ** 2 * np.abs(a).sum()
+    assert true <= 1.01 * certificate.quantities.dual_residual + float(rounding)
+    assert ("but leave" in certificate.statement) == (certificate.quantities.dual_residual > 1e-6)
 
 
 @pytest.mark.sampled(4)

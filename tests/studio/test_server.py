@@ -1,7 +1,9 @@
 """The server answers its own page, two of them apart, breaks off, and refuses everybody else."""
 
 import base64
+import io
 import json
+import os
 import re
 import signal
 import subprocess
@@ -15,9 +17,9 @@ pytest.importorskip("wsproto", reason="the socket of a server that runs needs ws
 
 from studio.live import TOKEN, Page, RefusedError, free_port, http, studio
 
-from mercer.studio import StudioLimits, show
+from mercer.studio import StudioLimits, session, show
 from mercer.studio.presets import PRESETS
-from mercer.studio.server import page_files
+from mercer.studio.server import _read, page_files
 
 SMALL = {"bounds": [-1.5, 1.5, -1.5, 1.5], "nx": 10, "ny": 10}
 CSV = b"a,b,kind\n" + b"".join(
@@ -207,6 +209,47 @@ def test_an_upload_that_is_too_large_is_refused(port):
 def test_uploads_that_are_no_table_are_refused(port, body, status):
     found = http(port, "POST", "/table", body, **JSON)
     assert found[0] == status and json.loads(found[2])["error"]
+
+
+def test_uploads_are_read_by_another_process(port):
+    pa = pytest.importorskip("pyarrow")
+    import pyarrow.parquet as pq
+
+    words = pa.array(["a" * 1000]).take(pa.array(np.zeros(100_000, dtype=np.int32)))
+    for columns, said in (
+        ({"a": words}, "more than 400000 bytes"),
+        ({"a": np.arange(30.0), "y": ["u", "v"] * 15}, None),
+    ):
+        held = io.BytesIO()
+        pq.write_table(pa.table(columns), held)
+        status, _, body = http(port, "POST", "/table", upload(held.getvalue()), **JSON)
+        found = json.loads(body)
+        assert (status, found.get("rows")) == ((200, 30) if said is None else (422, None)), found
+        assert said is None or said in found["error"]
+    status, _, body = http(port, "POST", "/table", upload(b"", name="[" * 2000), **JSON)
+    assert status == 400
+
+
+@pytest.mark.slow
+def test_a_file_that_needs_too_much_memory_or_time_is_refused(tmp_path, monkeypatch):
+    def read(content, **limits):
+        return _read(content, StudioLimits(spare=False, **limits))
+
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path), prepend=os.pathsep)
+    (tmp_path / "sitecustomize.py").write_text(
+        "import time\n"
+        "from mercer.studio.jobs import bench, table\n"
+        "def read_table(content, limits):\n"
+        "    return time.sleep(60) if content == b'slow' else bytearray(1 << 40)\n"
+        "table.read_table = read_table\n"
+    )
+    with pytest.raises(ValueError, match="too much memory"):
+        read(b"large")
+    begun = time.monotonic()
+    monkeypatch.setattr(session, "_GRACE", 0.5)
+    with pytest.raises(ValueError, match="too much time or memory"):
+        read(b"slow", seconds=0.1)
+    assert time.monotonic() - begun < 40
 
 
 def test_messages_that_are_none_are_refused(port):

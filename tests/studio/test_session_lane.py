@@ -272,10 +272,10 @@ def test_a_line_that_is_too_long_to_be_read_ends_the_process_and_not_the_page():
 
 def test_a_file_has_the_same_id_in_every_studio_and_another_file_has_another():
     first, second = Tables(StudioLimits()), Tables(StudioLimits())
-    one, other = b"a,b\n1,2\n3,4\n", b"a,b\n1,2\n3,5\n"
-    second.add("other.csv", other)
-    assert first.add("one.csv", one)["id"] == second.add("same.csv", one)["id"]
-    assert first.add("other.csv", other)["id"] == next(iter(second.files))
+    one, other, found = b"a,b\n1,2\n", b"a,b\n1,3\n", {"scene": {"table": {"id": ""}}}
+    second.add("other.csv", other, found)
+    assert first.add("one.csv", one, found)["id"] == second.add("same.csv", one, found)["id"]
+    assert first.add("other.csv", other, found)["id"] == next(iter(second.files))
     assert len(first.files) == 2
-    first.add("one.csv", one)
+    first.add("one.csv", one, found)
     assert len(first.files) == 2 and next(iter(first.files)) == next(iter(second.files))

@@ -12,8 +12,8 @@ from mercer.studio.catalog import MACHINES
 from mercer.studio.frames import text_of
 from mercer.studio.jobs import __main__ as process
 from mercer.studio.jobs import job_of
-from mercer.studio.jobs.bench import Bench
-from mercer.studio.tables import Tables
+from mercer.studio.jobs.bench import Bench, read_table
+from mercer.studio.tables import Tables, described
 
 LIMITS = StudioLimits()
 pytestmark = pytest.mark.filterwarnings("ignore")  # as the process behind a page does
@@ -74,7 +74,8 @@ WIDE = csv(
 
 def opened(content):
     """Return what the page is told of a table, and a bench that has it."""
-    table, bench = Tables(LIMITS).add("odd.csv", content), Bench()
+    found = described(read_table(content, LIMITS))
+    table, bench = Tables(LIMITS).add("odd.csv", content, found), Bench()
     bench.keep(table["id"], "odd.csv", content)
     return table, bench
 
@@ -167,7 +168,7 @@ def test_a_column_alone_is_drawn_along_one_axis():
 @pytest.mark.parametrize("content", [b"", b"a,b\n", b"a,a\n1,2\n", b'a,b\n1,"2\n', b"\x00\xff\x00"])
 def test_what_is_no_table_is_refused_in_words(content):
     with pytest.raises(ValueError) as caught:
-        Tables(LIMITS).add("broken.csv", content)
+        described(read_table(content, LIMITS))
     assert len(str(caught.value)) > 10
 
 

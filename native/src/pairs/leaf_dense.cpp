@@ -10,6 +10,8 @@ namespace mercer {
 namespace {
 
 constexpr Size kDirectLimit = 16;  // up to this many features differences cost no more
+constexpr Size kMedianRows = 63;   // rows whose medians are taken
+constexpr double kMoved = 4;       // squared lengths about means, over those about medians
 
 // Column means in float64, summed in a fixed order; a column without a finite mean is not moved.
 template <class S>
@@ -30,6 +32,65 @@ std::vector<double> column_means(DenseInput<S> in, Work work) {
     if (!std::isfinite(mean)) mean = 0;
   }
   return means;
+}
+
+// Rows by which the middle of all is found: at equal steps, the same for any threads.
+template <class S>
+std::vector<const S*> some_rows(DenseInput<S> in) {
+  const Size count = std::min(in.rows, kMedianRows);
+  std::vector<const S*> rows;
+  for (Size i = 0; i < count; ++i) rows.push_back(in.values + (i * in.rows / count) * in.features);
+  return rows;
+}
+
+double median(std::vector<double>& values) {
+  if (values.empty()) return 0;
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+template <class S>
+std::vector<double> column_medians(const std::vector<const S*>& rows, Size features) {
+  std::vector<double> medians(static_cast<std::size_t>(features)), entries;
+  for (Size k = 0; k < features; ++k) {
+    entries.clear();
+    for (const S* row : rows) {
+      if (std::isfinite(row[k])) entries.push_back(static_cast<double>(row[k]));
+    }
+    medians[static_cast<std::size_t>(k)] = median(entries);
+  }
+  return medians;
+}
+
+// The median of squared distances of rows from a point.
+template <class S>
+double usual_length(const std::vector<const S*>& rows, const std::vector<double>& from) {
+  std::vector<double> lengths;
+  for (const S* row : rows) {
+    double sum = 0;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const double gap = static_cast<double>(row[k]) - from[k];
+      sum += gap * gap;
+    }
+    if (!std::isnan(sum)) lengths.push_back(sum);
+  }
+  return median(lengths);
+}
+
+// What rows are compared about. Distances do not depend on it, their rounding does. Differences of
+// float64 entries as they are round least. Products round the less, the shorter rows are: means
+// serve, unless a few rows far away moved them from all others, which medians do not follow. So do
+// entries that are rounded to float32.
+template <class T, class S>
+std::vector<double> origin(const Leaf<T>& leaf, DenseInput<S> columns, Work work) {
+  if (leaf.statistic != kSqDist && leaf.statistic != kAbsDist) return {};
+  if (sizeof(T) == 8 && leaf.factor == 0) return {};
+  std::vector<double> means = column_means(columns, work);
+  const std::vector<const S*> rows = some_rows(columns);
+  std::vector<double> medians = column_medians(rows, columns.features);
+  const bool moved = kMoved * usual_length(rows, medians) < usual_length(rows, means);
+  return moved ? medians : means;
 }
 
 // Four sums side by side, which vector registers hold.
@@ -118,9 +179,8 @@ Leaf<T> bind_dense(Statistic statistic, int degree, DenseInput<S> x, const Dense
     leaf.factor = -2;
   }
   const DenseInput<S> columns = y ? *y : x;
-  const bool movable = statistic == kSqDist || statistic == kAbsDist;
-  const std::vector<double> means = movable ? column_means(columns, work) : std::vector<double>{};
-  const double* shift = movable ? means.data() : nullptr;
+  const std::vector<double> moved = origin(leaf, columns, work);
+  const double* shift = moved.empty() ? nullptr : moved.data();
   prepare_x(leaf, x, shift, work);
   prepare_y(leaf, columns, shift, tiles.nr, work);
   return leaf;

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from mercer.array_types import Array, Index, Points
+from mercer.backends import factorizations
 from mercer.backends.box_programs import (
     Box,
     BoxAnswer,
@@ -19,7 +20,6 @@ from mercer.backends.box_programs import (
     FeatureBox,
     Form,
 )
-from mercer.backends.lapack import solved_with_determinant
 from mercer.expression import Expression
 from mercer.rows.device_rows import CardRows
 from mercer.rows.points import to_host
@@ -229,7 +229,7 @@ class Backend(ABC):
 
         For judges of what was found by Cholesky factors. NaN where C is singular.
         """
-        return solved_with_determinant(C, right)
+        return factorizations.solve_with_determinant(C, right)
 
     def landmark_rows(
         self, expression: Expression, X: Points, landmarks: Points, factor: Factor
@@ -484,10 +484,6 @@ class Factor(ABC):
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
 
-    def solve_there(self, right: Any) -> Any:
-        """Return A^-1 right for columns that lie where the factor does."""
-        return self.solve(right)
-
     def half_there(self, right: Any) -> Any:
         """Return L^-1 right for columns that lie where the factor does."""
         return self.half_solve(right)
@@ -568,11 +564,11 @@ class StoredMatrix(ABC):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor diag(scale) K diag(scale) + diag(shift) in float64; None if it is not definite.
 
-        With `less` = U, E, U E' + E U' is taken off, or U U' where E is None.
+        With `less` = U, E, U E' + E U' is taken off.
         """
 
     @abstractmethod
@@ -632,10 +628,6 @@ class LongArrays:
     def lent(self, A: Array) -> Any:
         """Return what is here, there; not to be written to."""
         return A
-
-    def numbers(self, index: Array) -> Any:
-        """Return numbers of rows, to take them by."""
-        return index
 
     def get(self, A: Any) -> Array:
         """Return what is there in the memory of the processor."""

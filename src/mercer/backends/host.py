@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from scipy import linalg
 
 from mercer import deadline
 from mercer.array_types import Array, Index
-from mercer.backends import choose_backend
+from mercer.backends import choose_backend, factorizations
 from mercer.backends.box_programs import Box, BoxAnswer, BoxPath, BoxPathAnswer
 from mercer.backends.contract import Backend, Factor, GroupAnswer, Groups, Poll, StoredMatrix
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import parts
 
 # --- host matrix ---------------------------------------------------------------------------------
 #
@@ -22,7 +20,6 @@ from mercer.backends.lapack import interruptible
 
 _ROWS_AT_ONCE = 256  # summed in the type of K before float64 takes over
 _BASE = 256  # rows; below, halving costs more than it saves
-_PANEL = 1024  # rows or columns of one product between two chances to hear Ctrl-C
 _SHORT = 1500  # rows; LAPACK is done with them before anyone could press a key
 
 
@@ -82,22 +79,22 @@ class HostMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)
-        for first in range(0, len(A), _ROWS_AT_ONCE):
-            part = slice(first, first + _ROWS_AT_ONCE)
+        scaled = scale is not None and not (scale == 1.0).all()
+        for part in deadline.row_slices(*A.shape):
             A[part] = self._K[part]
-        if scale is not None and not (scale == 1.0).all():
-            A *= scale[:, None]
-            A *= scale[None, :]
+            if scale is not None and scaled:
+                A[part] *= scale[part, None]
+                A[part] *= scale
+            if less is not None:
+                U, E = less
+                A[part] -= U[part] @ (U if E is None else E).T
+                if E is not None:
+                    A[part] -= E[part] @ U.T
         A.flat[:: len(A) + 1] += shift
-        if less is not None:
-            U, E = less
-            A -= U @ (U if E is None else E).T
-            if E is not None:
-                A -= E @ U.T
         return choose_backend().cholesky_factor(A)
 
     def box_qps(
@@ -131,13 +128,11 @@ class HostFactor(Factor):
 
     def solve(self, right: Array) -> Array:
         """Solve with both triangles."""
-        return np.asarray(linalg.cho_solve((self._L.T, False), right, check_finite=False))
+        return self.half_solve(self.half_solve(right), transposed=True)
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Solve with one triangle."""
-        trans: Any = int(transposed)
-        found = linalg.solve_triangular(self._L, right, lower=True, trans=trans, check_finite=False)
-        return np.asarray(found)
+        return factorizations.solve_triangular(self._L, right, transposed=transposed)
 
     def diagonal(self) -> Array:
         """Read the diagonal."""
@@ -159,9 +154,8 @@ class HostFactor(Factor):
             return np.asarray(G + np.triu(G, 1).T)
         _invert_triangle(L)
         G = np.empty_like(L)
-        for first, last in pairwise([*range(0, len(L), _PANEL), len(L)]):
-            deadline.check()
-            G[first:last] = L[first:, first:last].T @ L[first:]
+        for some in parts(len(L), 2.0 * L.size):
+            np.matmul(L[some.start :, some].T, L[some.start :], out=G[some])
         return G
 
     def inverse_diagonal(self) -> Array:
@@ -184,14 +178,10 @@ def _invert_triangle(L: Array) -> None:
     first, below, last = L[:half, :half], L[half:, :half], L[half:, half:]
     _invert_triangle(first)
     _invert_triangle(last)
-    for start in range(0, len(below), _PANEL):
-        deadline.check()
-        panel = below[start : start + _PANEL]
-        panel[:] = panel @ first
-    for start in range(0, half, _PANEL):
-        deadline.check()
-        panel = below[:, start : start + _PANEL]
-        panel[:] = -(last @ panel)
+    for some in parts(len(below), 2.0 * first.size):
+        below[some] = below[some] @ first
+    for some in parts(half, 2.0 * last.size):
+        below[:, some] = -(last @ below[:, some])
     L[:half, half:] = 0.0
 
 
@@ -213,5 +203,4 @@ class HostBackend(Backend):
 
     def eigh(self, A: Array) -> tuple[Array, Array]:
         """Leave it to LAPACK."""
-        values, vectors = interruptible(np.linalg.eigh, A)
-        return values, vectors
+        return factorizations.eigh(A)

@@ -101,10 +101,9 @@ def _times(slope: float, key: Array) -> Array:
 
 
 def _fall(expression: Expression, key: Array) -> Array:
-    """Return 2 (g(0) - g(key)) for k(x, y) = g(distance)."""
+    """Return 2 (g(0) - g(key)) for k(x, y) = g(distance), with the digits of small distances."""
     with np.errstate(all="ignore"):
-        start = _profile(expression, np.zeros(1))
-        return np.maximum(2.0 * (start - _profile(expression, key)), 0.0)
+        return np.maximum(2.0 * _drop(expression, key), 0.0)
 
 
 # --- functions of one distance ---------------------------------------------------------------
@@ -227,3 +226,53 @@ def _(e: Pow, s: Array) -> Array:
 @_profile.register
 def _(e: MaternProfile, s: Array) -> Array:
     return matern_profile(_profile(e.of, s), e.nu)
+
+
+# --- how far a function of one distance falls ------------------------------------------------
+
+
+@singledispatch
+def _drop(e: Expression, s: Array) -> Array:
+    """Return g(0) - g(s), by differences of the parts: for small s the values themselves cancel."""
+    return np.asarray(_profile(e, np.zeros(1)) - _profile(e, s))
+
+
+@_drop.register
+def _(e: Statistic, s: Array) -> Array:
+    return -s
+
+
+@_drop.register
+def _(e: Add, s: Array) -> Array:
+    return np.asarray(np.sum([_drop(term, s) for term in e.terms], axis=0))
+
+
+@_drop.register
+def _(e: Mul, s: Array) -> Array:
+    start, drop = np.ones(1), np.zeros_like(s)
+    for factor in e.factors:  # ab - a'b' = (a - a') b + a' (b - b')
+        here = _profile(factor, np.zeros(1))
+        drop = drop * here + (start - drop) * _drop(factor, s)
+        start = start * here
+    return drop
+
+
+@_drop.register
+def _(e: Exp, s: Array) -> Array:
+    return np.asarray(-np.exp(_profile(e.of, np.zeros(1))) * np.expm1(-_drop(e.of, s)))
+
+
+@_drop.register
+def _(e: Sqrt, s: Array) -> Array:
+    start, end = (_profile(e, at) for at in (np.zeros(1), s))
+    total = start + end
+    return np.asarray(_drop(e.of, s) / np.where(total > 0, total, 1.0))
+
+
+@_drop.register
+def _(e: Pow, s: Array) -> Array:
+    base = _profile(e.base, np.zeros(1))
+    if not base > 0:
+        return np.asarray(base**e.exponent - _profile(e, s))
+    fall = e.exponent * np.log1p(-_drop(e.base, s) / base)
+    return np.asarray(-(base**e.exponent) * np.expm1(fall))

@@ -21,7 +21,7 @@ from mercer.expression import (
     Stretch,
 )
 from mercer.rows.device_rows import CardRows
-from mercer.rows.points import as_points, is_objects, is_sparse, to_host
+from mercer.rows.points import as_points, chosen_columns, is_objects, is_sparse, to_host
 
 
 def apply_steps(steps: Steps, X: Points) -> Points:
@@ -37,8 +37,8 @@ def operand(leaf: Statistic, X: Points) -> Points:
     if is_objects(rows):
         raise TypeError(
             "the kernel compares rows of numbers, but X holds strings or lists; use "
-            "Spectrum(3).normalized() or another kernel of strings, or map the rows to numbers "
-            "with k.after(phi)"
+            "Spectrum(3).normalized() or another kernel of strings, choose columns of numbers with "
+            "k.on([...]), or map the rows to numbers with k.after(phi)"
         )
     if leaf.needs_nonnegative:
         _refuse_negative(leaf, rows)
@@ -62,6 +62,8 @@ def apply_step(step: Step, X: Points) -> Points:
 
 @apply_step.register
 def _(step: Columns, X: Points) -> Points:
+    if is_objects(X):
+        return chosen_columns(X, [_known_number(name) for name in step.names])
     index = np.array([_column_number(name, X) for name in step.names], dtype=np.intp)
     return as_points(X[:, index])
 
@@ -69,6 +71,8 @@ def _(step: Columns, X: Points) -> Points:
 @apply_step.register
 def _(step: Stretch, X: Points) -> Points:
     factors = step.factors.array
+    if factors.ndim == 0:
+        return as_points(X.astype(np.float64) * float(factors))  # out of the range of float32
     if factors.shape != (X.shape[1],):
         raise ValueError(
             f"the kernel has {factors.shape[0]} scales, one per feature, but X has "
@@ -146,9 +150,14 @@ def _unsquarable(X: Points) -> tuple[Array, Array]:
     return (np.abs(exponents) > limit) & np.isfinite(largest), exponents
 
 
-def _column_number(name: int | str, X: Points) -> int:
+def _known_number(name: int | str) -> int:
     if isinstance(name, str):
         raise ValueError(f"the kernel speaks of a column {name!r}, but X has no column names")
+    return name
+
+
+def _column_number(name: int | str, X: Points) -> int:
+    name = _known_number(name)
     if not -X.shape[1] <= name < X.shape[1]:
         raise ValueError(f"the kernel speaks of column {name}, but X has {X.shape[1]} columns")
     return name

@@ -13,6 +13,7 @@ from mercer.array_types import Array
 from mercer.command.models import is_libsvm_model
 from mercer.command.tables import GROUP, TARGET
 from mercer.command.terminal import standard_input
+from mercer.data.kinds import number_of
 
 if TYPE_CHECKING:
     from mercer.data import Schema, Table
@@ -32,24 +33,29 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the be
 def csv_field(value: Any, spreadsheet: bool = False) -> str:
     """Write one entry; quoted where it has to be, empty where there is none.
 
-    For a spreadsheet, text that would be taken for a formula has an apostrophe in front.
+    For a spreadsheet, an apostrophe precedes text that it would run as a formula.
 
     Examples
     --------
     >>> csv_field('a "b", c')
     '"a ""b"", c"'
-    >>> csv_field("=1+1", spreadsheet=True)
-    "'=1+1"
+    >>> csv_field("=1+1", spreadsheet=True), csv_field("-1", spreadsheet=True)
+    ("'=1+1", '-1')
     """
     if value is None:
         return ""
     text = repr(value) if isinstance(value, float) else str(value)
     if text == "nan":
         return ""
-    if spreadsheet and isinstance(value, str) and text.startswith(_FORMULA):
+    if spreadsheet and isinstance(value, str) and _is_formula(text):
         text = "'" + text
     quoted = any(sign in text for sign in _QUOTED) or text != text.strip()
     return '"' + text.replace('"', '""') + '"' if quoted else text
+
+
+def _is_formula(text: str) -> bool:
+    """Return whether a spreadsheet takes a text for a formula; numbers and signs are none."""
+    return text.startswith(_FORMULA) and text not in "+-@" and number_of(text) is None
 
 
 def csv_header(names: Sequence[str], spreadsheet: bool = False) -> bytes:

@@ -71,7 +71,7 @@ def finish(
         from mercer.command.answers import csv_block, csv_header  # noqa: PLC0415
         from mercer.files.container import write_file  # noqa: PLC0415
 
-        parts = [csv_header(list(columns)), csv_block(list(columns.values()))]
+        parts = [csv_header(list(columns), True), csv_block(list(columns.values()), True)]
         write_file(options["output"], parts)
         rows.append(file_row("rows", Path(options["output"])))
     if options["model"] is not None:

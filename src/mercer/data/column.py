@@ -13,7 +13,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.data.errors import DataError, shorten
-from mercer.data.kinds import Kind, date_of, kind_of, number_of
+from mercer.data.kinds import Kind, date_of, kind_of, number_of, truth_of
 
 # --- column --------------------------------------------------------------------------------------
 #
@@ -47,6 +47,9 @@ class Column:
     @staticmethod
     def of(name: str, values: Array, kind: Kind | None = None) -> Column:
         """Make a column of entries, of a given kind or of the one that they look like."""
+        truths = truths_in(values) if kind is None else None
+        if truths is not None:  # as data frames hold them, so that the same model is fitted
+            values, kind = truths, Kind.BINARY
         parsed: Parsed = {"f": "number", "M": "date"}.get(values.dtype.kind, "word")  # type: ignore[assignment]
         column = Column(_locked(values), Kind.CATEGORY, parsed)
         if kind is None:
@@ -89,6 +92,16 @@ def _are_dates(values: Array) -> bool:
     return bool(present) and all(date_of(entry) is not None for entry in present)
 
 
+def truths_in(values: Array) -> Array | None:
+    """Return 1 and 0 for words that are all true or false; None for others."""
+    if values.dtype.kind != "O":
+        return None
+    known = {entry: truth_of(entry) for entry in set(values.tolist()) if entry is not None}
+    if not known or None in known.values():
+        return None
+    return np.array([np.nan if entry is None else known[entry] for entry in values], dtype=float)
+
+
 def missing_of(values: Array) -> Array:
     """Return a mask of the entries that are missing."""
     if values.dtype.kind == "f":
@@ -111,7 +124,9 @@ def as_words(values: Array) -> Array:
         return values
     if values.dtype.kind == "M":
         return _objects([None if day is None else _day(day) for day in values.tolist()])
-    return _objects([None if isnan(number) else word_of(number) for number in values.tolist()])
+    known, place = np.unique(values, return_inverse=True)
+    words = _objects([None if isnan(number) else word_of(number) for number in known.tolist()])
+    return np.asarray(words[place])
 
 
 def word_of(number: float) -> str:
@@ -141,6 +156,7 @@ def _as_numbers(name: str, values: Array) -> Array:
     found = np.empty(len(values))
     for row, entry in enumerate(values.tolist()):
         number = np.nan if entry is None else number_of(entry)
+        number = truth_of(entry) if number is None else number
         if number is None:
             raise DataError(
                 f"{shorten(entry)!r} in row {row} is not a number; call the column a category, or "
@@ -160,15 +176,18 @@ def _as_dates(name: str, values: Array) -> Array:
             "leave them numbers",
             column=name,
         )
-    known = {entry: None if entry is None else date_of(entry) for entry in set(values.tolist())}
-    for row, entry in enumerate(values.tolist()):
-        if entry is not None and known[entry] is None:
+    entries = values.tolist()
+    known = {entry: None if entry is None else date_of(entry) for entry in dict.fromkeys(entries)}
+    for entry, day in known.items():
+        if entry is not None and day is None:
             raise DataError(
-                f"{shorten(entry)!r} in row {row} is not a date; write dates as 2024-12-31 or "
-                "2024-12-31 23:59:59",
+                f"{shorten(entry)!r} in row {entries.index(entry)} is not a date; write dates as "
+                "2024-12-31 or 2024-12-31 23:59:59",
                 column=name,
             )
-    return np.array([known[entry] for entry in values.tolist()], dtype=DATES)
+    place = {entry: k for k, entry in enumerate(known)}
+    days = np.array(list(known.values()), dtype=DATES)
+    return days[np.fromiter(map(place.__getitem__, entries), np.intp, len(entries))]
 
 
 # --- entries of any origin ------------------------------------------------------------------

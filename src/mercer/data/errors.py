@@ -79,15 +79,16 @@ def shorten(text: str, most: int = 60) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes beyond which a file is refused; None is no limit.
+    """Sizes that a file may have. None is unlimited.
 
-    Nothing of a file is trusted: what a compressed file grows to, what a header announces, and how
-    long a line goes on are held against these before memory is taken.
+    Readers check the size after decompression, the sizes that headers declare, and the length of
+    lines before they allocate memory.
 
     Attributes
     ----------
     bytes : int or None
-        Of the file, after decompression.
+        Bytes of the file after decompression. In Parquet, a word counts each time it occurs, and a
+        number counts 8 bytes.
     rows : int or None
         Rows.
     columns : int or None
@@ -115,8 +116,8 @@ class Limits:
         if most is not None and size > most:
             words = {"field": "characters in one entry", "line": "bytes in one line"}
             raise DataError(
-                f"more than {most} {words.get(what, what)}; pass limits=Limits({what}=...) if that "
-                "is meant",
+                f"more than {most} {words.get(what, what)}; to raise the limit, pass "
+                f"limits=Limits({what}=...)",
                 source=source,
                 line=line,
             )

@@ -45,6 +45,17 @@ def number_of(word: str) -> float | None:
     return None
 
 
+def truth_of(word: str) -> float | None:
+    """Read a truth value as 1 or 0, in any case; nothing if it is none.
+
+    Examples
+    --------
+    >>> truth_of("True"), truth_of("FALSE"), truth_of("yes")
+    (1.0, 0.0, None)
+    """
+    return {"true": 1.0, "false": 0.0}.get(word.strip().casefold())
+
+
 def overflows(word: str) -> bool:
     """Return whether digits stand for a number beyond float64, such as 1e400."""
     word = word.strip()
@@ -90,9 +101,10 @@ def date_of(word: str) -> datetime | None:
 #
 # Kinds of columns, and how they are inferred from the entries.
 #
-# Numbers are numbers, of which two different ones are binary. Words are binary if there are two
-# different ones, text if there are many and most entries are of several words, categories if
-# there are few or each comes several times, and otherwise identifiers: names of the rows, which
+# Numbers are numbers, of which two different ones are binary. The words true and false, in any
+# case, are the numbers 1 and 0, as truth values of data frames are. Other words are binary if there
+# are two different ones, text if there are many and most entries are of several words, categories
+# if there are few or each comes several times, and otherwise identifiers: names of the rows, which
 # tell nothing about other rows. Whole numbers are identifiers only if no two are equal *and* the
 # column is named like one.
 

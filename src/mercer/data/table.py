@@ -259,8 +259,21 @@ def _of_arrow(name: str, column: Any) -> Entries:
         return np.array(column.to_numpy(zero_copy_only=False), dtype=np.float64), None
     if kind.startswith("timestamp"):
         return np.array(column.to_numpy(zero_copy_only=False)).astype(DATES), Kind.DATE
-    entries = _entries(name, column.to_pylist())
-    return (entries[0], Kind.CATEGORY) if kind.startswith("dictionary") else entries
+    coded = kind.startswith("dictionary")
+    words = coded or kind in ("string", "large_string", "binary", "large_binary")
+    entries = _entries(name, _shared(column, coded) if words else column.to_pylist())
+    return (entries[0], Kind.CATEGORY) if coded else entries
+
+
+def _shared(column: Any, coded: bool) -> list[Any]:
+    """Return the words of a pyarrow column. Equal ones of a chunk are one object."""
+    found: list[Any] = []
+    for chunk in getattr(column, "chunks", [column]):
+        codes = chunk if coded else chunk.dictionary_encode()
+        words = [*codes.dictionary.to_pylist(), None]
+        places = codes.indices.cast("int64").fill_null(len(words) - 1)
+        found += map(words.__getitem__, places.to_pylist())
+    return found
 
 
 def _of_array(data: Any) -> list[tuple[Any, Any]]:

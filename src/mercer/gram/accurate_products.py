@@ -9,13 +9,15 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
+from mercer.backends.reference.evaluate import evaluate
+from mercer.expression import Opaque, walk
 from mercer.gram.base import Gram, columns_of, exact
 from mercer.gram.centering import CenteredGram
 from mercer.gram.evaluated import LazyGram, Source
 from mercer.gram.policy import FLOAT64_COPY, PROVEN_ROWS
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.transformed import ScaledGram
-from mercer.rows.points import is_sparse, take
+from mercer.rows.points import is_objects, is_sparse, take, to_host
 
 # --- accurate products ---------------------------------------------------------------------------
 #
@@ -457,6 +459,40 @@ def exact_block(gram: Gram, index: Array) -> Array:
     if unwrapped.shift is not None:
         block.flat[:: len(block) + 1] += unwrapped.shift[index]
     return block
+
+
+def reference_sums(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array | None:
+    """Return a rectangle of K by the formulas of the reference backend, times coefficients.
+
+    Those take distances from differences of coordinates, without norms that cancel, and the sums
+    are split without rounding. So digits that another evaluation loses are not lost here as well.
+
+    Parameters
+    ----------
+    gram : Gram
+        K.
+    rows, columns : (m,), (u,) int array
+        Which of its rows and columns.
+    coef : (u,) array
+        What they are multiplied by.
+
+    Returns
+    -------
+    (m,) array or None
+        The products; None where K is not evaluated from numbers by formulas.
+    """
+    source = gram.source
+    if source is None or is_objects(source.X):
+        return None
+    if any(isinstance(node, Opaque) for node in walk(source.expression)):
+        return None
+    X, total = to_host(source.X), np.zeros(len(rows))
+    at_rows = take(X, rows)
+    for first in range(0, len(columns), _ROWS_AT_ONCE):
+        some = slice(first, first + _ROWS_AT_ONCE)
+        block = evaluate(source.expression, take(X, columns[some]), at_rows)
+        total += transposed_product(block, coef[some])[0]
+    return total
 
 
 def exact_sums(gram: Gram, rows: Array, columns: Array, coef: Array) -> Array:

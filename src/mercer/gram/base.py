@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, Operator
@@ -180,8 +181,9 @@ class Gram(ABC):
         """
         A = written_out(self)
         if scale is not None and not (scale == 1.0).all():
-            A *= scale[:, None]
-            A *= scale[None, :]
+            for some in deadline.row_slices(*A.shape):
+                A[some] *= scale[some, None]
+                A[some] *= scale
         A.flat[:: len(A) + 1] += shift
         return choose_backend().cholesky_factor(A)
 
@@ -242,6 +244,7 @@ def written_out(gram: Gram) -> Array:
     matrix = choose_backend().empty(n, n)
     step = rows_at_once(n, _ROWS_AT_ONCE, arrays=_ARRAYS)
     for first in range(0, n, step):
+        deadline.check()
         rows = slice(first, min(first + step, n))
         matrix[rows] = gram.rows(rows)
     return matrix

@@ -11,6 +11,7 @@ import numpy as np
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.box_programs import Form
+from mercer.backends.operands import operand
 from mercer.deadline import check
 from mercer.expression import Dot, Expression, Mapped, bind_columns
 from mercer.gram.base import Gram
@@ -36,7 +37,7 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.sparse import SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.kernels.algebra import is_proven
-from mercer.kernels.features import FeatureMap, feature_map, sequence_map
+from mercer.kernels.features import FeatureMap, feature_map, feature_map_of
 from mercer.resources import (
     MemoryBudgetError,
     format_bytes,
@@ -288,13 +289,9 @@ def _refusal(n: int, needed: int, budget: int, remedy: str) -> str:
 # Whether K is held as F F': decided by the number of its kernel's features and the need.
 
 
-def _map_of(expression: Expression, X: Points) -> FeatureMap | None:
-    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
-
-
 def factored(expression: Expression, X: Points) -> FactoredGram | None:
     """Decide for products with vectors: fewer features than points, which fit the budget."""
-    n, features = row_count(X), _map_of(expression, X)
+    n, features = row_count(X), feature_map_of(expression, X)
     if features is None or features.dimension >= n:
         return None
     rows = _row_map(expression)
@@ -339,7 +336,7 @@ def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram
     With F'F small, an interior point method beats descents on K, the more the larger C; with many
     columns only sparse rows are cheap enough to walk, and only where K could not be stored.
     """
-    n, features = row_count(X), _map_of(expression, X)
+    n, features = row_count(X), feature_map_of(expression, X)
     if features is None:
         return None
     few = features.dimension <= SQUARED and ROWS_PER_FEATURE * features.dimension <= n
@@ -361,6 +358,7 @@ def factored_rows(expression: Expression, X: Points, fits: bool) -> FactoredGram
 
 # kernel values beyond have squares that are no normal numbers: solvers multiply two of them
 _RANGE = 1e-150, 1e150
+_NORMAL = 1e-280  # below, squares of differences a thousandth as long lose digits
 _FAR = 1e15  # entries of X: below, squared distances are far from the range's end in float32, too
 
 
@@ -407,6 +405,38 @@ def _too_far(gram: Gram) -> Array:
     return np.zeros(0, dtype=int) if np.isfinite(far).all() else np.array([row])
 
 
+def _underflows(gram: Gram) -> bool:
+    """Return whether products of rows that are not zero are."""
+    source = gram.source
+    linear = source is not None and isinstance(source.expression, Dot) and not is_objects(source.X)
+    rows = operand(source.expression, source.X) if source is not None and linear else gram.at_hand
+    return rows is not None and rows.shape[0] > 0 and bool(abs(rows).max() > 0)
+
+
+def refuse_underflow(owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None) -> None:
+    """Raise if squared lengths of rows that are not zero have no digits, or too few.
+
+    Parameters
+    ----------
+    owner : str
+        The name of the machine.
+    gram : Gram
+        On the training points.
+    kernel : Kernel
+        Whose values they are.
+    rows : (n,) int array, optional
+        Numbers of the rows, if they are not all.
+    """
+    own = np.abs(gram.diag())
+    if not len(own) or own.max() > _NORMAL or not _underflows(gram):
+        return
+    row = int(own.argmax()) if rows is None else int(rows[own.argmax()])
+    raise ValueError(
+        f"{owner}: values of {kernel!r} are at most {own.max():.0e} (row {row} of X): they "
+        "underflow. Scale the features, e.g. with sklearn.preprocessing.StandardScaler."
+    )
+
+
 def refuse_extremes(
     owner: str, gram: Gram, kernel: Kernel, rows: Array | None = None, *, small: bool = False
 ) -> Gram:
@@ -430,6 +460,8 @@ def refuse_extremes(
     if isinstance(gram, PrecomputedGram):  # which need not be largest on its diagonal
         own = np.maximum(gram.dense().max(axis=1), -gram.dense().min(axis=1)).astype(np.float64)
     largest = float(own.max(initial=0.0))
+    if largest == 0.0 and _underflows(gram):
+        largest = float(np.finfo(np.float64).tiny)
     if largest <= _RANGE[1] and not (small and 0.0 < largest < _RANGE[0]):
         return gram
     row = int(own.argmax()) if rows is None else int(rows[own.argmax()])

@@ -16,8 +16,10 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends.contract import Operator
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, written_out
-from mercer.gram.factored import FactoredGram, FeatureFunction, StreamedGram
+from mercer.gram.factored import FactoredGram, FeatureFunction, StreamedGram, squared_lengths
 from mercer.rows.points import is_sparse, to_dense
+
+_EPS = float(np.finfo(np.float64).eps)
 
 
 class CenteredGram(Gram):
@@ -176,7 +178,13 @@ def _(gram: FactoredGram, weights: Array | None = None) -> Gram:
     mean = (w / w.sum()) @ F  # not np.average, which writes all weighted features out
     # features that were written out for this alone need no copy
     F = np.subtract(F, mean, out=F if written is None else None)
-    return FactoredGram.of(CenteredFeatures(gram.features, mean), F)
+    features = CenteredFeatures(gram.features, mean)
+    # a mean far from zero is off by a rounding of itself: the mean of what it leaves is not
+    rest = (w / w.sum()) @ F
+    if rest @ rest > _EPS * float(w @ squared_lengths(F)) / w.sum():  # second moments feel it
+        F -= rest
+        features = CenteredFeatures(features, rest)
+    return FactoredGram.of(features, F)
 
 
 def about(gram: StreamedGram, origin: Array) -> FactoredGram:

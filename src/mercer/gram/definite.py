@@ -15,6 +15,7 @@ from math import inf, isfinite
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.gram.accurate_products import UNIT, gamma
@@ -202,8 +203,10 @@ def _by_factor(L: Array) -> float:
     columns, most = np.zeros(n), 0.0
     parts = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, n, _ROWS_AT_ONCE)]
     for rows in parts:
+        deadline.check()
         columns += np.abs(np.tril(L[rows], rows.start)).sum(axis=0)
     for rows in parts:
+        deadline.check()
         sums = np.abs(np.tril(L[rows], rows.start)) @ columns
         most = max(most, float(sums.max(initial=0.0)))
     return gamma(3 * n + 4) * most
@@ -230,11 +233,15 @@ def _glanced(base: Gram, sums_to_zero: bool) -> Definiteness:
 def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
     """Return a new matrix in units of its largest entry, and that; centred for sums of zero."""
     with np.errstate(over="ignore", invalid="ignore"):  # found by the unit
-        K = np.array(base.exact().dense(), dtype=np.float64, order="C")
+        given = base.exact().dense()
+        K = np.empty(given.shape)
+        for rows in deadline.row_slices(*K.shape):
+            K[rows] = given[rows]
     unit = float(max(K.max(), -K.min()))
     if not isfinite(unit) or unit == 0:
         return K, unit
-    K /= unit
+    for rows in deadline.row_slices(*K.shape):
+        K[rows] /= unit
     if sums_to_zero:
         K -= K.mean(axis=0)
         K -= K.mean(axis=1)[:, None]

@@ -315,14 +315,12 @@ class LazyGram(SourceGram):
         # bound when first used: a Gram that is held for later costs nothing
         return self.source.pairs()
 
-    def part_product(self, index: Array, V: Array, columns: Array | None = None) -> Array:
-        """Return K[index] V, or K[index, columns] V; of points that a card has, where they lie."""
-        part = self._pairs.part(index, columns)
+    def part_product(self, index: Array, V: Array) -> Array:
+        """Return K[index] V; of points that a card has, where they lie."""
+        part, source = self._pairs.part(index), self.source
         if part is None:
-            source = self.source if columns is None else self.source.only(columns)
-            part = choose_backend().pairs(
-                source.expression, take(self.source.X, index), source.X, source.dtype
-            )
+            some = take(source.X, index)
+            part = choose_backend().pairs(source.expression, some, source.X, source.dtype)
         return part.matmul(V)
 
     def stored_part(self, index: Array) -> StoredMatrix:

@@ -13,6 +13,7 @@ import numpy as np
 from mercer.array_types import Array, Index, Points
 from mercer.backends import Pairs, choose_backend
 from mercer.backends.contract import BoundRows
+from mercer.backends.factorizations import parts
 from mercer.backends.lapack import one_blas_thread
 from mercer.deadline import check
 from mercer.gram.base import Cross, Expansion, Gram, columns_of
@@ -83,7 +84,12 @@ class FactoredGram(Gram):
         return to_dense(self.placed[index] @ self.placed.T)
 
     def __matmul__(self, V: Array) -> Array:
-        return np.asarray(self.placed @ (self.placed.T @ V))
+        F = self.placed
+        if V.ndim == 1:
+            return np.asarray(F @ (F.T @ V))
+        work = 4.0 * (F.nnz if is_sparse(F) else self.shape[0] * self.rank)
+        found = [np.asarray(F @ (F.T @ V[:, some])) for some in parts(V.shape[1], work)]
+        return found[0] if len(found) == 1 else np.hstack([np.zeros((len(V), 0)), *found])
 
     def dense(self) -> Array:
         """Multiply out everything."""
@@ -129,7 +135,10 @@ class FactoredGram(Gram):
 
     def expand(self, coef: Array) -> Expansion:
         """Collapse to one weight per feature."""
-        return self.expand_weights(np.asarray(self.placed.T @ columns_of(coef)))
+        coef = columns_of(coef)
+        work = 2.0 * (self.placed.nnz if is_sparse(self.placed) else self.shape[0] * self.rank)
+        found = [np.asarray(self.placed.T @ coef[:, some]) for some in parts(coef.shape[1], work)]
+        return self.expand_weights(np.hstack([np.zeros((self.rank, 0)), *found]))
 
     def expand_weights(self, weights: Array) -> FeatureExpansion:
         """Return f(z) = phi(z)'w for weights that are known already."""
@@ -277,8 +286,6 @@ class StreamedGram(FactoredGram):
         The training points.
     held : (n, p) array, optional
         Where the rows b of all points are kept after the first pass over them.
-    is_filled : bool
-        Whether they are there already.
     kind : numpy dtype
         Type of the rows b in products that are made on a card.
     """
@@ -289,11 +296,10 @@ class StreamedGram(FactoredGram):
         rows: RowMap,
         X: Points,
         held: Array | None = None,
-        is_filled: bool = False,
         kind: Any = np.float64,
     ) -> None:
         self.features, self.map, self.X = features, rows, X
-        self._held, self._filled, self._kind = held, is_filled, np.dtype(kind)
+        self._held, self._filled, self._kind = held, False, np.dtype(kind)
         self._longest: Array | None = None
         self._first: StreamedGram | None = None  # who makes the first pass, on a card
         self.shape = (row_count(X),) * 2

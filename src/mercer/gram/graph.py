@@ -16,7 +16,9 @@ from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.backends.neighbor_order import closeness
-from mercer.expression import AbsDist, SqDist, Statistic, bind_columns
+from mercer.backends.operands import operand
+from mercer.expression import AbsDist, Pow, SqDist, Statistic, bind_columns, walk
+from mercer.gram.accurate_products import gamma
 from mercer.gram.base import Cross, Expansion, Gram, columns_of, exact
 from mercer.gram.evaluated import CachedGram, DenseGram, LazyGram, Source, mapped_once
 from mercer.gram.precomputed import rectangle, symmetrised
@@ -24,7 +26,7 @@ from mercer.gram.sparse import SparseCross, SparseGram
 from mercer.kernels import Kernel, Precomputed
 from mercer.resources import require_memory
 from mercer.rows.chunks import in_pieces
-from mercer.rows.points import is_sparse, row_count, take, to_dense
+from mercer.rows.points import is_objects, is_sparse, row_count, take, to_dense
 
 # --- neighbours ----------------------------------------------------------------------------------
 #
@@ -136,7 +138,7 @@ def is_exact(source: Source) -> bool:
 
 
 @singledispatch
-def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
+def nearness(gram: Gram, points: Array) -> tuple[Array, Array]:
     """Return what neighbours are ordered by, in float64, and how much of it may be rounding.
 
     Parameters
@@ -150,15 +152,19 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, float]:
     -------
     key : (m, n) array
         Rises with the distance from each of these points to all points: the squared distance of
-        feature space up to a constant for each row, or a distance of the rows themselves where
-        that has the same order and loses no digits.
-    rounding : float
-        What two keys may differ by, beyond their own last digits, and still be equal: an allowance
-        of a few roundings of the longest row, which decides ties, and is no bound.
+        feature space less k(x, x) of the point, or a distance of the rows themselves where that has
+        the same order and loses no digits.
+    rounding : (m, n) array
+        What rounding may have changed a key by; zeros where that is a share of the key.
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
-    return key, ROUNDINGS * float(np.abs(lengths).max(initial=0.0))
+    return key, gamma(_ROUNDINGS_OF_A_SUM + gram.rank) * _longer(lengths, points)
+
+
+def _longer(lengths: Array, points: Array) -> Array:
+    own = np.abs(lengths)
+    return np.asarray(own[points, None] + own)
 
 
 def _compare_again(key: Array, Z: Array, X: Points, kind: type[Statistic]) -> None:
@@ -189,10 +195,24 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     order = closeness(source.expression)
     pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
     key = np.array(pairs.rows(slice(0, len(points))))
-    if order.direct and isinstance(order.key, SqDist | AbsDist) and not order.key.steps:
-        _compare_again(key, to_dense(take(source.X, points)), source.X, type(order.key))
-    largest = float(np.abs(source.diag()).max(initial=0.0))
-    return key, 0.0 if order.direct else ROUNDINGS * largest
+    if order.direct and isinstance(order.key, SqDist | AbsDist):
+        rows = operand(order.key, source.X)
+        _compare_again(key, to_dense(take(rows, points)), rows, type(order.key))
+    if order.direct:
+        return key, np.zeros(key.shape)
+    lengths = source.diag()
+    return key - lengths[points, None], _of_a_kernel(source) * _longer(lengths, points)
+
+
+def _of_a_kernel(source: Source) -> float:
+    """Return what k(x, y) rounds by, over k(x, x) + k(y, y).
+
+    Sums over features round by gamma_d of the product of lengths, Higham (3.5), and a power p of
+    them by p times as much.
+    """
+    powers = [abs(at.exponent) for at in walk(source.expression) if isinstance(at, Pow)]
+    width = 0 if is_objects(source.X) else source.X.shape[1]
+    return 2.0 * gamma(int((width + _ROUNDINGS_OF_A_SUM) * max([1.0, *powers])))
 
 
 # --- components ----------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array, Index, Points
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, StoredMatrix
@@ -22,6 +23,13 @@ from mercer.resources import rows_at_once
 ASYMMETRY = {8: 1e-10, 4: 1e-5}  # relative, by bytes; below, rounding of the caller's products
 
 _ROWS_AT_ONCE = 256  # in float64, so that no copy of all of the matrix is made
+
+
+def _taken(K: Array, rows: Array) -> Array:
+    taken = np.empty((len(rows), len(rows)), dtype=K.dtype)
+    for some in deadline.row_slices(*taken.shape):
+        taken[some] = K[rows[some]][:, rows]
+    return taken
 
 
 class PrecomputedGram(Gram):
@@ -40,7 +48,7 @@ class PrecomputedGram(Gram):
         matrix = symmetrised(np.asarray(K))
         self._given = len(matrix)
         self._rows = np.arange(self._given) if rows is None else rows
-        self._matrix = matrix if rows is None else matrix[np.ix_(rows, rows)]
+        self._matrix = matrix if rows is None else _taken(matrix, rows)
         self._matrix.setflags(write=False)
         self.shape = (len(self._rows), len(self._rows))
         self.dtype = self._matrix.dtype
@@ -159,18 +167,29 @@ def symmetrised(K: Array) -> Array:
         )
     if K.dtype not in (np.float32, np.float64):
         K = K.astype(np.float64)
-    if not np.isfinite(K).all():
-        row, column = np.argwhere(~np.isfinite(K))[0]
-        raise ValueError(f"precomputed kernel: entry ({row}, {column}) is {K[row, column]}")
-    gap = np.abs(K - K.T)
-    if len(K) and gap.max() > ASYMMETRY[K.itemsize] * np.abs(K).max():
-        row, column = np.unravel_index(int(gap.argmax()), gap.shape)
+    symmetric, largest, widest, where = np.empty_like(K), 0.0, 0.0, (0, 0)
+    for first in range(0, len(K), _ROWS_AT_ONCE):
+        deadline.check()
+        some = slice(first, first + _ROWS_AT_ONCE)
+        part, mirrored = K[some], K[:, some].T
+        if not np.isfinite(part).all():
+            row, column = np.argwhere(~np.isfinite(part))[0]
+            raise ValueError(
+                f"precomputed kernel: entry ({first + row}, {column}) is {part[row, column]}"
+            )
+        gap = np.abs(part - mirrored)
+        if gap.max() > widest:
+            row, column = np.unravel_index(int(gap.argmax()), gap.shape)
+            widest, where = gap[row, column], (first + row, column)
+        largest = max(largest, float(np.abs(part).max()))
+        symmetric[some] = 0.5 * part + 0.5 * mirrored  # a sum may be out of range, no entry is
+    if widest > ASYMMETRY[K.itemsize] * largest:
+        row, column = where
         raise ValueError(
             f"precomputed kernel: the matrix is not symmetric: entries ({row}, {column}) and "
-            f"({column}, {row}) differ by {gap[row, column]:.2g}. Pass (K + K.T) / 2 if meant."
+            f"({column}, {row}) differ by {widest:.2g}. Pass (K + K.T) / 2 if meant."
         )
-    half = 0.5 * K  # the sum may be out of range where no entry is
-    return np.asarray(half + half.T)
+    return symmetric
 
 
 # --- weighted sum --------------------------------------------------------------------------------
@@ -200,6 +219,7 @@ class WeightedSumGram(PrecomputedGram):
         used = [(float(w), gram) for w, gram in zip(weights, grams, strict=True) if w > 0]
         step = rows_at_once(n, _SUMMED_AT_ONCE, arrays=3)
         for first in range(0, n, step):
+            deadline.check()
             rows = slice(first, min(first + step, n))
             for weight, gram in used:
                 self._matrix[rows] += np.asarray(weight * gram.rows(rows), dtype=dtype)

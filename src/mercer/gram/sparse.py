@@ -58,7 +58,7 @@ class SparseGram(Gram):
         require_memory(
             8 * n * n,
             f"a sparse matrix of {n} points written out",
-            "Use a solver that asks for products only, such as RestartedLanczos().",
+            "Use a solver that asks for products only, such as ARPACK().",
         )
         return to_dense(self.csr)
 

@@ -16,14 +16,21 @@ from mercer import expression as ex
 from mercer.arguments import NamedArguments
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
-from mercer.expression import Expression, bind_columns
+from mercer.expression import Expression, bind_columns, reads_columns
 from mercer.html import curve_picture, matrix_picture, page
 from mercer.kernels import checks
 from mercer.kernels.checks import as_columns
-from mercer.kernels.features import FeatureMap, feature_map
+from mercer.kernels.features import FeatureMap, exact_feature_map
 from mercer.kernels.series import truncated_feature_map
 from mercer.rows.foreign import reading_arrays
-from mercer.rows.points import as_points, column_names, is_objects, is_sparse, shared_names
+from mercer.rows.points import (
+    as_points,
+    column_names,
+    is_objects,
+    is_sparse,
+    mixed_rows,
+    shared_names,
+)
 
 # --- base ----------------------------------------------------------------------------------------
 #
@@ -107,9 +114,13 @@ class Kernel(NamedArguments, ABC):
         array (n, m)
             float32 for float32 data, else float64.
         """
-        rows, columns = as_points(X), None if Y is None else as_points(Y)
+        formula = self.expression()
+        rows, columns = (
+            formula_points(formula, X),
+            None if Y is None else formula_points(formula, Y),
+        )
         _refuse_mismatch(rows, columns)
-        expression = bind_columns(self.expression(), shared_names(X, Y))
+        expression = bind_columns(formula, shared_names(X, Y))
         dtype = _dtype(rows) if columns is None else np.result_type(_dtype(rows), _dtype(columns))
         values = choose_backend().pairs(expression, rows, columns, dtype).dense()
         _refuse_undefined(self, values, rows, columns)
@@ -118,12 +129,12 @@ class Kernel(NamedArguments, ABC):
     @reading_arrays
     def diag(self, X: Any) -> Array:
         """Return k(x_i, x_i) for every row, without the matrix: (n,)."""
-        rows = as_points(X)
-        expression = bind_columns(self.expression(), column_names(X))
+        formula = self.expression()
+        rows, expression = formula_points(formula, X), bind_columns(formula, column_names(X))
         return choose_backend().diagonal(expression, rows, _dtype(rows))
 
     @overload
-    def features(self, n_features: int) -> FeatureMap | None: ...
+    def features(self, n_features: Any, tol: None = None) -> FeatureMap | None: ...
 
     @overload
     def features(self, n_features: Any, tol: float) -> FeatureMap: ...
@@ -134,7 +145,7 @@ class Kernel(NamedArguments, ABC):
         Parameters
         ----------
         n_features : int, or array-like of shape (n, d)
-            How long rows are; with `tol` rows X themselves, which say how far out x and y may lie.
+            Length of the rows, or rows X; `tol` needs X, which says how far apart rows may lie.
         tol : float, optional
             Bound on |k(x, y) - <phi(x), phi(y)>|, for kernels with infinitely many features: the
             Gaussian and the rational quadratic kernel, exponentials, and what is made of them. What
@@ -162,7 +173,7 @@ class Kernel(NamedArguments, ABC):
         """
         if tol is not None:
             return truncated_feature_map(self.expression(), n_features, tol)
-        return feature_map(self.expression(), n_features)
+        return exact_feature_map(self.expression(), n_features)
 
     # --- parameters --------------------------------------------------------------------------
 
@@ -242,6 +253,12 @@ def _picture(kernel: Kernel) -> str:
 
 def _is_operand(other: Any) -> bool:
     return isinstance(other, Kernel | Real)
+
+
+def formula_points(formula: Expression, X: Any) -> Points:
+    """Return rows; a kernel on columns may find text in some of them."""
+    mixed = mixed_rows(X) if reads_columns(formula) else None
+    return as_points(X) if mixed is None else mixed
 
 
 def _dtype(X: Points) -> Any:

@@ -25,7 +25,7 @@ from mercer.kernels.families import (
     Sigmoid,
 )
 from mercer.kernels.parser import KERNELS, parse, plain
-from mercer.rows.points import as_points, column_names, is_objects
+from mercer.rows.points import as_points, chosen_columns, column_names, is_objects
 
 # --- resolve -------------------------------------------------------------------------------------
 #
@@ -188,10 +188,13 @@ def with_scales(kernel: Kernel, X: Any, sample_weight: Any, names: Sequence[str]
 def _columns_of(X: Any, columns: Sequence[int | str], names: Sequence[str] | None) -> Any:
     """Return some columns; all where they are not known, which the fit itself refuses."""
     points = None if X is None else as_points(X)
-    if points is None or is_objects(points):
+    if points is None:
         return points
     places = {name: place for place, name in enumerate(() if names is None else names)}
     chosen = [places.get(column, -1) if isinstance(column, str) else column for column in columns]
+    if is_objects(points):
+        mixed = all(isinstance(row, list | tuple) and len(row) > max(chosen) >= 0 for row in points)
+        return chosen_columns(points, chosen) if mixed else points
     known = all(0 <= place < points.shape[1] for place in chosen)
     return points[:, chosen] if known else points
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from math import inf, sqrt
+from math import frexp, inf, ldexp, sqrt
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -248,8 +248,8 @@ class Constant(Kernel):
 # Kernels of a distance. `scale` is a length: one for all features, or one per feature.
 #
 # With one scale, the distance is that of the plain rows and the scale stands outside of it, so
-# that all scales share one distance matrix. With one scale per feature, the rows are stretched
-# first.
+# that all scales share one distance matrix, unless squares of it leave the range of numbers. With
+# one scale per feature, the rows are stretched first.
 
 Scale: TypeAlias = float | Sequence[float] | Array
 
@@ -330,7 +330,8 @@ class Laplacian(Kernel):
         """Write the exponential of the sum of absolute differences."""
         if isinstance(self.scale, FrozenArray):
             return ex.Exp(-1.0 * ex.AbsDist((_stretch(self.scale),)))
-        return ex.Exp(-_reciprocal(self.scale) * ex.AbsDist())
+        steps, scale = _in_range(self.scale)
+        return ex.Exp(-_reciprocal(scale) * ex.AbsDist(steps))
 
 
 @also_named("scale", length_scale=checks.positive_each)
@@ -420,18 +421,33 @@ class RationalQuadratic(Kernel):
 def _squared(scale: Scale, weight: float = 1.0) -> Expression:
     if isinstance(scale, FrozenArray):
         return weight * ex.SqDist((_stretch(scale),))
-    assert isinstance(scale, float)
-    return min(weight * (1.0 / scale / scale), _SQUARED_CAP) * ex.SqDist()
+    steps, scale = _in_range(scale)
+    return min(weight * (1.0 / scale / scale), _SQUARED_CAP) * ex.SqDist(steps)
 
 
 def _distance(scale: Scale) -> Expression:
     if isinstance(scale, FrozenArray):
         return ex.Sqrt(ex.SqDist((_stretch(scale),)))
-    return _reciprocal(scale) * ex.Sqrt(ex.SqDist())
+    steps, scale = _in_range(scale)
+    return _reciprocal(scale) * ex.Sqrt(ex.SqDist(steps))
 
 
-def _reciprocal(scale: Scale) -> float:
+def _in_range(scale: Scale) -> tuple[ex.Steps, float]:
+    """Return what multiplies rows so that squares of distances are in range, and the new scale.
+
+    Distances that matter are about as large as the scale. Where its square leaves the range, half
+    of its exponent is taken off the rows before they are compared. The other half stays outside,
+    so that rows that are much larger than the scale do not overflow either.
+    """
     assert isinstance(scale, float)
+    exponent = frexp(scale)[1]
+    if abs(exponent) <= ex.SQUARABLE:
+        return (), scale
+    unit = ldexp(1.0, -(exponent // 2))
+    return (ex.Stretch(FrozenArray(np.array(unit))),), scale * unit
+
+
+def _reciprocal(scale: float) -> float:
     return min(1.0 / scale, _CAP)
 
 

@@ -17,7 +17,7 @@ from mercer.backends import choose_backend
 from mercer.backends.operands import apply_steps
 from mercer.backends.reference.evaluate import self_power
 from mercer.expression import Expression
-from mercer.rows.points import as_points, column_names, is_objects, row_count, to_host
+from mercer.rows.points import as_points, column_names, is_objects, is_sparse, row_count, to_host
 
 # --- features ------------------------------------------------------------------------------------
 #
@@ -89,6 +89,28 @@ def feature_map(expression: Expression, n_features: int) -> FeatureMap | None:
     """Return the finite feature map of an expression, or None."""
     finite = dimension(expression, n_features) is not None
     return FeatureMap(expression, n_features) if finite else None
+
+
+def exact_feature_map(expression: Expression, rows: Any) -> FeatureMap | None:
+    """Return the finite feature map for rows X, or for rows of a length; None if there is none.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Linear
+    >>> [exact_feature_map(Linear().expression(), rows).dimension for rows in (2, [[0.0, 1.0]])]
+    [2, 2]
+    """
+    if np.ndim(rows) or is_sparse(rows):
+        return feature_map_of(expression, as_points(rows))
+    whole = isinstance(rows, int | np.integer) and not isinstance(rows, bool | np.bool_)
+    if not whole or rows < 0:
+        raise TypeError(f"features: n_features={rows!r} must be the length of rows, or rows X")
+    return feature_map(expression, int(rows))
+
+
+def feature_map_of(expression: Expression, X: Points) -> FeatureMap | None:
+    """Return the finite feature map for these rows, or None."""
+    return sequence_map(expression) if is_objects(X) else feature_map(expression, X.shape[1])
 
 
 def sequence_map(expression: Expression) -> FeatureMap | None:

@@ -21,7 +21,7 @@ from mercer.expression import Expression
 from mercer.kernels import checks
 from mercer.kernels.algebra import Kernel, proven
 from mercer.resources import rows_at_once, within_budget
-from mercer.rows.points import is_objects
+from mercer.rows.points import is_objects, row_count
 
 # --- sequence ------------------------------------------------------------------------------------
 #
@@ -196,7 +196,7 @@ def _encode(owner: str, X: Points, Y: Points) -> list[Array]:
 
 
 def _refuse_numbers(owner: str, *blocks: Points) -> None:
-    if not all(map(is_objects, blocks)):
+    if not all(is_objects(block) or not row_count(block) for block in blocks):
         raise TypeError(
             f"{owner} compares strings or lists of tokens, but X holds rows of numbers; "
             "use a kernel on rows such as Linear or Gaussian"

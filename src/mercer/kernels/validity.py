@@ -13,7 +13,7 @@ from scipy import linalg
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.expression import bind_columns
-from mercer.kernels.algebra import Kernel
+from mercer.kernels.algebra import Kernel, formula_points
 from mercer.kernels.mercer_theorem import SampleDensity, as_density, operator_spectrum
 from mercer.rows.points import as_points, column_names, is_objects, row_count, take
 
@@ -89,7 +89,7 @@ def is_valid(k: Kernel, X: Any, n_samples: int = 200, tol: float | None = None) 
     >>> print(is_valid(Sigmoid(offset=-1.0), X).statement)
     not positive semidefinite on 3 rows: the smallest eigenvalue is -1.22
     """
-    rows = _sample(as_points(X), n_samples)
+    rows = _sample(formula_points(k.expression(), X), n_samples)
     formula = bind_columns(k.expression(), column_names(X))
     # as two blocks, since one block is symmetric by construction
     K = choose_backend().pairs(formula, rows, rows, np.float64).dense()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -148,6 +149,94 @@ def _objects(X: Any) -> Array:
             )
         out[i] = item if isinstance(item, str) else tuple(item)
     return out
+
+
+# --- mixed columns -------------------------------------------------------------------------------
+#
+# Rows of columns of which some hold text: tuples of their entries. Kernels on columns read them.
+
+
+def mixed_rows(X: Any) -> Array | None:
+    """Return rows with text among their entries as tuples; None for rows of numbers, and others.
+
+    Parameters
+    ----------
+    X : DataFrame, Table, two-dimensional array, or list of tuples or lists
+
+    Examples
+    --------
+    >>> mixed_rows([("spam", 1), ("ham", 2)]).tolist()
+    [('spam', 1.0), ('ham', 2.0)]
+    >>> mixed_rows([[1, 2], [3, 4]]) is None
+    True
+    """
+    listed = _listed(X)
+    if not listed or not all(isinstance(row, list | tuple) for row in listed):
+        return None
+    if not any(_is_text(entry) for row in listed for entry in row):
+        return None
+    rows = np.empty(len(listed), dtype=object)
+    for i, row in enumerate(listed):
+        if len(row) != len(listed[0]):
+            raise ValueError(
+                f"row {i} of X has {len(row)} entries, but row 0 has {len(listed[0])}; rows of "
+                "mixed columns must be equally long"
+            )
+        rows[i] = tuple(_entry(entry, i, j) for j, entry in enumerate(row))
+    return rows
+
+
+def _listed(X: Any) -> Any:
+    """Return the rows of a table as tuples, of a list or an array of objects as they are."""
+    if hasattr(X, "columns") and not isinstance(X.columns, str) and len(X):
+        held = [np.asarray(X.iloc[:, k] if hasattr(X, "iloc") else X[k]) for k in _places(X)]
+        if all(column.dtype.kind in "fiub" for column in held):
+            return None
+        return list(zip(*(column.astype(object).tolist() for column in held), strict=True))
+    if isinstance(X, np.ndarray):
+        return X.tolist() if X.dtype.kind in "OU" else None
+    return X if isinstance(X, list | tuple) else None
+
+
+def _places(X: Any) -> Any:
+    return range(len(X.columns)) if hasattr(X, "iloc") else list(X.columns)
+
+
+def _is_text(entry: Any) -> bool:
+    return isinstance(entry, str | list | tuple)
+
+
+def _entry(entry: Any, row: int, column: int) -> Any:
+    """Return text, or a finite number; refuse what is neither."""
+    if _is_text(entry):
+        return entry if isinstance(entry, str) else tuple(entry)
+    if isinstance(entry, Real | np.bool_) and np.isfinite(float(entry)):
+        return float(entry)
+    raise ValueError(
+        f"{entry!r:.60} in row {row}, column {column} of X is neither text nor a finite number; "
+        "fill it in, or remove the row"
+    )
+
+
+def chosen_columns(rows: Array, columns: Sequence[int]) -> Points:
+    """Return some columns of mixed rows: a column of text, or columns of numbers."""
+    if not all(isinstance(row, list | tuple) for row in rows):
+        raise TypeError("the kernel speaks of columns, but X holds strings, which have none")
+    width = min(map(len, rows), default=0)
+    for column in columns:
+        if len(rows) and not -width <= column < width:
+            raise ValueError(f"the kernel speaks of column {column}, but X has {width} columns")
+    if len(columns) == 1 and len(rows) and _is_text(rows[0][columns[0]]):
+        return _objects([row[columns[0]] for row in rows])
+    for i, row in enumerate(rows):
+        for column in columns:
+            if _is_text(row[column]):
+                raise TypeError(
+                    f"{row[column]!r:.60} in row {i}, column {column} of X is text; a kernel takes "
+                    "one column of text, as in Spectrum(3).on([0]), or columns of numbers"
+                )
+    chosen = [[row[column] for column in columns] for row in rows]
+    return np.array(chosen, dtype=np.float64).reshape(len(rows), len(columns))
 
 
 # --- names of columns ----------------------------------------------------------------------------

@@ -38,7 +38,7 @@ from mercer.machines.ridge.kernel_ridge import KernelRidge
 from mercer.machines.svm.novelty import EnclosingBall, OneClassSVM
 from mercer.machines.svm.svc import SVC
 from mercer.machines.svm.svr import SVR
-from mercer.rows.points import as_points, is_objects, row_count, take
+from mercer.rows.points import as_points, is_objects, mixed_rows, row_count, take
 from mercer.selection.folds import count_rows
 
 # --- grids ---------------------------------------------------------------------------------------
@@ -271,8 +271,9 @@ def _(machine: Any, X: Any, y: Any) -> Axes:
 
 def _kernels(kernel: Any, X: Any, factors: tuple[float, ...] = _FACTORS) -> Axes:
     """Return kernels like this one, of several scales or degrees; none where it has neither."""
-    points = as_points(X)
-    if isinstance(kernel, Precomputed) or is_objects(points):
+    mixed = mixed_rows(X)
+    points = as_points(X) if mixed is None else mixed
+    if isinstance(kernel, Precomputed) or (mixed is None and is_objects(points)):
         return {}
     found = resolve(kernel, points)
     if isinstance(found, Gaussian | Matern | RationalQuadratic | Laplacian):

@@ -27,6 +27,8 @@ class ServeLimits:
     ----------
     body : int
         Bytes of a request (413).
+    bodies : int
+        Bytes of all requests that are computed or read at the same time (429).
     rows : int
         Rows of a request (413).
     at_once : int
@@ -42,6 +44,7 @@ class ServeLimits:
     """
 
     body: int = 64 << 20
+    bodies: int = 256 << 20
     rows: int = 200_000
     at_once: int = 16
     body_seconds: float = 30.0
@@ -186,7 +189,7 @@ class Guard:
     ) -> None:
         self.app, self.hosts, self.token = app, frozenset(map(str.lower, hosts)), token
         self.limits, self.metrics, self.rules = limits, metrics, rules
-        self.busy = 0
+        self.busy = self.held = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Answer a request, or refuse it."""
@@ -207,7 +210,10 @@ class Guard:
             self.busy += 1
             try:
                 body = await self._body(scope, receive)
-                await self.app(scope, _handed(body, receive), send)
+                try:
+                    await self.app(scope, _handed(body, receive), send)
+                finally:
+                    self.held -= len(body)
             finally:
                 self.busy -= 1
         except RefusedError as refused:
@@ -305,12 +311,19 @@ class Guard:
                         raise RefusedError(400, "the client has gone")
                     parts.append(message.get("body", b""))
                     size += len(parts[-1])
+                    self.held += len(parts[-1])
                     if size > self.limits.body:
                         raise self._too_large()
+                    if self.held > max(self.limits.bodies, self.limits.body):
+                        raise RefusedError(429, "other requests are too large; try again later")
                     more = message.get("more_body", False)
+            return b"".join(parts)
         except TimeoutError:
+            self.held -= size
             raise RefusedError(408, "the request did not arrive in time") from None
-        return b"".join(parts)
+        except BaseException:
+            self.held -= size
+            raise
 
     def _too_large(self) -> RefusedError:
         return RefusedError(413, f"a request may have {self.limits.body} bytes at most")

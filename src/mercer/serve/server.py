@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import csv
 import io
 import ipaddress
 import json
 import math
+import re
 import secrets
 import time
 from collections.abc import Collection, Iterator
@@ -23,6 +25,7 @@ from starlette.routing import Route
 
 from mercer.array_types import Array
 from mercer.data import DataError, Limits, Schema, Table, read_blocks
+from mercer.data.reading.json_lines import json_row, row_blocks
 from mercer.data.reading.source import MAGIC
 from mercer.fitting import TableModel
 from mercer.serve.guard import Guard, Metrics, RefusedError, ServeLimits
@@ -31,7 +34,19 @@ from mercer.serve.guard import Guard, Metrics, RefusedError, ServeLimits
 #
 # Rows of a request: JSON, JSON lines or CSV, read by the schema of the training table.
 
-_FORMATS = {"application/json": "jsonl", "application/x-ndjson": "jsonl", "text/csv": "csv"}
+_FORMATS = {"application/x-ndjson": "jsonl", "text/csv": "csv"}
+_BLOCK = 1 << 14  # rows that are held at a time
+_COLUMNS = 10_000  # of a request: more than the model has are left out
+_FORM = 'the request must be JSON of the form {"rows": [{"column": value, ...}, ...]}'
+_BLANK = rb"[ \t\r\n]*+"
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_SIGNS = rb'[^{}\[\]"]*+'
+_BEGIN = re.compile(rb"(?:\xef\xbb\xbf)?+%b(\{%b\"rows\"%b:%b)?+\[" % ((_BLANK,) * 4))
+_ROW = re.compile(
+    rb"%b(\{%b(?:%b%b)*+\})%b([,\]])" % (_BLANK, _SIGNS, _STRING, _SIGNS, _BLANK), re.DOTALL
+)
+_END_OF_LIST, _END_OF_OBJECT = re.compile(_BLANK + rb"\]"), re.compile(_BLANK + rb"\}" + _BLANK)
+_END = re.compile(_BLANK)
 
 
 class TooManyRowsError(ValueError):
@@ -59,39 +74,58 @@ def tables_of(body: bytes, kind: str, schema: Schema, limits: ServeLimits) -> It
     """
     if body.startswith(tuple(MAGIC)):
         raise DataError("compressed requests are not taken")
+    columns = max(_COLUMNS, 4 * len(schema.names))
+    read = Limits(bytes=len(body) + 1, rows=limits.rows, columns=columns, line=len(body) + 1)
     if kind == "application/json":
-        body = _lines(body, limits.rows)
-    read = Limits(bytes=len(body) + 1, rows=limits.rows, line=len(body) + 1)
+        blocks = row_blocks(_rows(body, read), schema, _BLOCK, "")
+    else:
+        blocks = read_blocks(io.BytesIO(body), schema, _BLOCK, format=_FORMATS[kind], limits=read)
     count = 0
-    blocks = read_blocks(io.BytesIO(body), schema, format=_FORMATS[kind], limits=read)
     for table in blocks:
         count += len(table)
         if count > limits.rows:
-            raise TooManyRowsError(f"a request may have {limits.rows} rows at most")
+            raise _too_many(limits.rows)
         yield table
 
 
-def _lines(body: bytes, most: int) -> bytes:
-    """Write ``{"rows": [{...}, ...]}``, or the list alone, as a line for each row."""
-    try:
-        found: Any = json.loads(body, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise DataError(f"the request is no JSON: {str(error)[:200]}") from error
-    if isinstance(found, dict):
-        if found.keys() != {"rows"}:
-            raise DataError('the request must be {"rows": [{"column": value, ...}, ...]}')
-        found = found["rows"]
-    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
-        raise DataError('the request must be {"rows": [{"column": value, ...}, ...]}')
-    if len(found) > most:
-        raise TooManyRowsError(f"a request may have {most} rows at most")
-    if not found:
+def _rows(body: bytes, limits: Limits) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the rows of ``{"rows": [{...}, ...]}``, or of the list alone, one by one.
+
+    Each row is found before it is parsed: lists within lists would take a hundred times their size,
+    and other requests would wait for the parser.
+    """
+    begin = _BEGIN.match(body)
+    if begin is None:
+        raise DataError(_FORM)
+    at, number, more = begin.end(), 0, True
+    if _END_OF_LIST.match(body, at):
         raise DataError("the request has no rows")
-    return "\n".join(json.dumps(row) for row in found).encode()
+    while more:
+        number += 1
+        found = _ROW.match(body, at)
+        if found is None:
+            raise DataError(
+                f"row {number}, from byte {at} on, must be an object whose values are numbers, "
+                "words, true, false or null"
+            )
+        if limits.rows is not None and number > limits.rows:
+            raise _too_many(limits.rows)
+        try:
+            text = found[1].decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"row {number} is not UTF-8") from error
+        yield number, json_row(text, "", number, limits, _refuse_constant)
+        at, more = found.end(), found[2] == b","
+    if not (_END if begin[1] is None else _END_OF_OBJECT).fullmatch(body, at):
+        raise DataError(_FORM)
+
+
+def _too_many(most: int) -> TooManyRowsError:
+    return TooManyRowsError(f"a request may have {most} rows at most")
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number; write null where a value is missing")
+    raise ValueError(f"{name} is not a number; write null if a value is missing")
 
 
 # --- page ----------------------------------------------------------------------------------------
@@ -173,6 +207,7 @@ def _text(value: Any, most: int = _LONG) -> str:
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _APPLICATION_LIMITS = ServeLimits()
+_WORKING = 4  # requests that are read and predicted at the same time; others wait
 
 
 def application(
@@ -245,6 +280,7 @@ class PredictionApp:
     def __init__(self, model: TableModel, limits: ServeLimits, metrics: Metrics) -> None:
         self.model, self.limits, self.metrics = model, limits, metrics
         self.columns = model.schema.drop(model.target).without_identifiers()
+        self.working = asyncio.Semaphore(_WORKING)
 
     def described(self) -> dict[str, Any]:
         """Return what the model predicts, and from what."""
@@ -281,24 +317,30 @@ class PredictionApp:
     async def predict(self, request: Request) -> Response:
         """Predict the rows of a request."""
         kind = request.headers["content-type"].partition(";")[0].strip().lower()
-        proba = _flag(request)
-        work = partial(self.answers, await request.body(), kind, proba)
+        work = partial(self._response, await request.body(), kind, _flag(request))
         try:
-            predictions, probabilities = await run_in_threadpool(work)
+            async with self.working:
+                return await run_in_threadpool(work)
         except TooManyRowsError as error:
             raise RefusedError(413, str(error)) from error
         except (ValueError, TypeError, AttributeError) as error:
             raise RefusedError(422, str(error)) from error
+
+    def _response(self, body: bytes, kind: str, proba: bool) -> Response:
+        predictions, probabilities = self.answers(body, kind, proba)
         if kind == "text/csv":
             return self._csv(predictions, probabilities)
         found: dict[str, Any] = {
             "target": self.model.target,
             "predictions": [_plain(one) for one in predictions.tolist()],
         }
-        if probabilities is not None:
-            found["classes"] = [_plain(label) for label in self.model.classes]
-            found["probabilities"] = probabilities.tolist()
-        return JSONResponse(found)
+        if probabilities is None:
+            return JSONResponse(found)
+        found["classes"] = [_plain(label) for label in self.model.classes]
+        # row by row: one call for all would hold up other requests
+        rows = ",".join(json.dumps(row, allow_nan=False) for row in probabilities.tolist())
+        text = f'{json.dumps(found)[:-1]}, "probabilities": [{rows}]}}'
+        return Response(text, media_type="application/json")
 
     def answers(self, body: bytes, kind: str, proba: bool) -> tuple[Array, Array | None]:
         """Return predictions, and probabilities where they are asked for."""

@@ -5,6 +5,7 @@ that holds options; problem, start and clock are passed to it.
 """
 
 import warnings
+from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
         CholeskyCorrelation,
         EighCorrelation,
         IterativeCorrelation,
-        LowRankCorrelation,
         QRCorrelation,
     )
     from mercer.machines.decomposition.ica_fixed_point import FixedPointICA
@@ -49,12 +49,12 @@ if TYPE_CHECKING:
     from mercer.machines.reinforcement.solvers import FittedQIteration, KernelPolicyIteration
     from mercer.machines.ridge.conjugate_gradient import ConjugateGradient
     from mercer.machines.ridge.direct import Cholesky, CholeskyPath
-    from mercer.machines.ridge.eigenpro_sketch_and_project import EigenPro, SketchAndProject
     from mercer.machines.ridge.folds import BandFolds, CholeskyFolds, PrimalFolds
     from mercer.machines.ridge.krylov_folds import KrylovFolds
-    from mercer.machines.ridge.leave_one_out import BandLeaveOneOut, BandPath
+    from mercer.machines.ridge.leave_one_out import BandPath
     from mercer.machines.ridge.normal_equations import PrimalConjugateGradient
     from mercer.machines.ridge.primal import Primal, PrimalPath
+    from mercer.machines.ridge.sketch_and_project import SketchAndProject
     from mercer.machines.semi_supervised.solvers import (
         Deform,
         GraphCholesky,
@@ -68,12 +68,13 @@ if TYPE_CHECKING:
     from mercer.machines.svm.subset_descent import WorkingSets
     from mercer.solvers.base import Callback, Progress, Solution, Solver, Status, Watch
     from mercer.solvers.dispatch import SolverError, solve
+    from mercer.solvers.eigen.arpack import ARPACK
     from mercer.solvers.eigen.dense import Eigh
     from mercer.solvers.eigen.lanczos_solver import Lanczos
     from mercer.solvers.eigen.lobpcg import LOBPCG
-    from mercer.solvers.eigen.thick_restart import InverseLanczos, RestartedLanczos
 
 __all__ = [
+    "ARPACK",
     "EvidenceAscent",
     "ExactPosterior",
     "KroneckerPosterior",
@@ -98,7 +99,6 @@ __all__ = [
     "UnpenalizedNewton",
     "Averages",
     "BandFolds",
-    "BandLeaveOneOut",
     "BandPath",
     "Callback",
     "Cholesky",
@@ -110,14 +110,12 @@ __all__ = [
     "Counting",
     "DualDescent",
     "Each",
-    "EigenPro",
     "Eigh",
     "EighCorrelation",
     "FittedQIteration",
     "Gap",
     "GaussianLikelihood",
     "InteriorPoint",
-    "InverseLanczos",
     "IterativeCorrelation",
     "Given",
     "KernelPolicyIteration",
@@ -134,7 +132,6 @@ __all__ = [
     "Relaxed",
     "Seeding",
     "LatentEM",
-    "LowRankCorrelation",
     "MaximumFlow",
     "Mistakes",
     "NetworkAdam",
@@ -147,7 +144,6 @@ __all__ = [
     "PrimalPath",
     "Progress",
     "QRCorrelation",
-    "RestartedLanczos",
     "Sinkhorn",
     "SketchAndProject",
     "Solution",
@@ -190,7 +186,6 @@ _HOMES = {
         "CholeskyCorrelation",
         "EighCorrelation",
         "IterativeCorrelation",
-        "LowRankCorrelation",
         "QRCorrelation",
     ),
     "mercer.machines.decomposition.ica_fixed_point": ("FixedPointICA",),
@@ -247,25 +242,19 @@ _HOMES = {
         "Cholesky",
         "CholeskyPath",
     ),
-    "mercer.machines.ridge.eigenpro_sketch_and_project": (
-        "EigenPro",
-        "SketchAndProject",
-    ),
     "mercer.machines.ridge.folds": (
         "BandFolds",
         "CholeskyFolds",
         "PrimalFolds",
     ),
     "mercer.machines.ridge.krylov_folds": ("KrylovFolds",),
-    "mercer.machines.ridge.leave_one_out": (
-        "BandPath",
-        "BandLeaveOneOut",
-    ),
+    "mercer.machines.ridge.leave_one_out": ("BandPath",),
     "mercer.machines.ridge.normal_equations": ("PrimalConjugateGradient",),
     "mercer.machines.ridge.primal": (
         "Primal",
         "PrimalPath",
     ),
+    "mercer.machines.ridge.sketch_and_project": ("SketchAndProject",),
     "mercer.machines.semi_supervised.solvers": (
         "Deform",
         "GraphCholesky",
@@ -295,23 +284,52 @@ _HOMES = {
         "Status",
         "Watch",
     ),
+    "mercer.solvers.eigen.arpack": ("ARPACK",),
     "mercer.solvers.eigen.dense": ("Eigh",),
     "mercer.solvers.eigen.lanczos_solver": ("Lanczos",),
     "mercer.solvers.eigen.lobpcg": ("LOBPCG",),
-    "mercer.solvers.eigen.thick_restart": (
-        "InverseLanczos",
-        "RestartedLanczos",
-    ),
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_REPLACED = {"LBFGSRisk": "NewtonRisk"}  # solvers that are gone, and what took their place
+
+
+# names of the last version: what takes their place, their options in order, those it has as well
+RETIRED = {
+    "LBFGSRisk": ("NewtonRisk", "tol max_iter memory n_init", "tol max_iter n_init"),
+    "LowRankCorrelation": ("CholeskyCorrelation", "rank random_state", ""),
+    "RestartedLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
+    "InverseLanczos": ("ARPACK", "tol max_iter random_state", "tol max_iter random_state"),
+    "BandLeaveOneOut": ("BandPath", "width", "width"),
+    "EigenPro": (
+        "SketchAndProject",
+        "tol max_iter sample rank batch random_state",
+        "tol max_iter random_state",
+    ),
+}
+
+
+def _replacement(name: str) -> Callable[..., Any]:
+    """Return what makes the solver that takes the place of one of the last version, and warns."""
+    other, names, kept = RETIRED[name]
+
+    def make(*given: Any, **options: Any) -> Any:
+        options |= dict(zip(names.split(), given, strict=False))
+        unknown = options.keys() - set(names.split())
+        if unknown:
+            raise TypeError(f"{name} has no option {sorted(unknown)[0]!r}")
+        warnings.warn(
+            f"mercer.solvers.{name} is deprecated and will be removed in the next version; "
+            f"mercer.solvers.{other} takes its place. Use that.",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return __getattr__(other)(**{key: options[key] for key in kept.split() if key in options})
+
+    return make
 
 
 def __getattr__(name: str) -> Any:
-    if name in _REPLACED:
-        note = f"mercer.solvers.{name} is replaced by {_REPLACED[name]} and will be removed"
-        warnings.warn(note, FutureWarning, stacklevel=2)
-        return __getattr__(_REPLACED[name])
+    if name in RETIRED:
+        return _replacement(name)
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = globals()[name] = getattr(import_module(_HOME[name]), name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -57,9 +58,15 @@ class Status(Enum):
         "the answer was read from a file of another library, without its data; how good it is has "
         "not been looked at. Judge it beside the data (mercer.files.certify_libsvm_model)"
     )
+    STREAMED = (
+        "learned from a stream, passed once; rows are not kept, so nothing is proven of the answer"
+    )
     DIVERGED = (
         "the steps explode: each ends farther from the minimum than it began. The answer is the "
         "best place on the way. Take a shorter step"
+    )
+    NO_MINIMUM = (
+        "no minimum was found: the loss falls on and on as weights grow. Use a small penalty > 0"
     )
     NOT_FINITE = "numbers overflowed; no answer. Scale the features or the kernel"
 
@@ -220,9 +227,24 @@ class Solver(ABC):
     ----------
     answers : type or tuple of types
         The problems that it takes.
+    without_effect : tuple of str
+        Options of the last version that have no effect any more; None by default.
     """
 
     answers: ClassVar[type | tuple[type, ...]]
+    without_effect: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        """Warn of options that have no effect, and forget them."""
+        for name in self.without_effect:
+            if getattr(self, name) is not None:
+                warnings.warn(
+                    f"{type(self).__name__}: {name} has no effect and will be removed in the next "
+                    "version. Leave it out.",
+                    FutureWarning,
+                    stacklevel=4,
+                )
+                object.__setattr__(self, name, None)
 
     def refuses(self, problem: Any) -> str | None:
         """Return why this solver cannot take the problem, with the remedy; None if it can."""

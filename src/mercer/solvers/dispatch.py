@@ -102,7 +102,7 @@ def solve(
     with within(time_limit, type(solver).__name__):
         solution = solver.run(problem, watch, start)
     status = solution.status
-    if status is Status.NOT_DEFINITE or status is Status.NOT_FINITE:
+    if status in (Status.NOT_DEFINITE, Status.NO_MINIMUM, Status.NOT_FINITE):
         raise SolverError(f"{solution.solver}: {status.value}")
     if not is_finite(solution.value):
         raise SolverError(f"{solution.solver}: {Status.NOT_FINITE.value}")

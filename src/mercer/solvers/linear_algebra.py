@@ -10,8 +10,8 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
-from mercer.deadline import is_over
+from mercer.backends.factorizations import eigh
+from mercer.deadline import is_over, row_slices
 from mercer.rows.device_rows import CardRows
 from mercer.rows.points import is_sparse, to_dense
 
@@ -23,10 +23,14 @@ from mercer.rows.points import is_sparse, to_dense
 def factor_spd(H: Array) -> Callable[[Array], Array]:
     """Factor a positive definite system, scaled to a unit diagonal, with one refinement."""
     scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
-    S = H * scale * scale[:, None]
+    S = np.empty(H.shape)
+    for some in row_slices(*S.shape):
+        S[some] = H[some] * scale * scale[some, None]
     jitter, info = 0.0, 1
     while info and jitter <= 1.0:
-        L = S.copy()
+        L = np.empty_like(S)
+        for some in row_slices(*S.shape):
+            L[some] = S[some]
         L.flat[:: len(L) + 1] += jitter
         info = choose_backend().cholesky(L)
         jitter = 1e-15 if not jitter else 10.0 * jitter
@@ -199,6 +203,6 @@ class _Design:
             return np.eye(len(A)), np.zeros(len(A)), np.ones((len(A), 1))
         sizes = np.sqrt(A.diagonal())
         sizes[sizes == 0] = 1.0
-        values, vectors = interruptible(np.linalg.eigh, A / sizes[:, None] / sizes)
+        values, vectors = eigh(A / sizes[:, None] / sizes)
         kept = values > len(A) * np.finfo(float).eps * values.max(initial=0.0)
         return vectors, np.where(kept, 1 / np.where(kept, values, 1.0), 0.0), sizes[:, None]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import contextlib
@@ -11,13 +12,14 @@ import sys
 import threading
 import webbrowser
 from collections.abc import AsyncIterator, Collection
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from starlette.applications import Starlette
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route, WebSocketRoute
@@ -124,6 +126,7 @@ _POLICY = (
 )
 _NOBODY = "'none'"
 _UPLOADS = 2  # at the same time
+_SIGNS = 1000  # brackets in an upload: base64 has none, the name of a file may
 _FULL = 1013  # code of WebSockets: try again later
 
 
@@ -199,8 +202,8 @@ class StudioApp:
     def __init__(self, limits: StudioLimits, table: tuple[str, bytes] | None) -> None:
         self.limits, self.files = limits, page_files()
         self.tables = Tables(limits)
-        self.table = None if table is None else self.tables.add(*table)
         self.workers = Workers(limits)
+        self.table = None if table is None else self.tables.add(*table, _read(table[1], limits))
         self.open = 0
 
     @contextlib.asynccontextmanager
@@ -230,7 +233,7 @@ class StudioApp:
         """Take a table."""
         name, content = _uploaded(await request.body(), self.limits.upload)
         try:
-            found = await run_in_threadpool(self.tables.add, name, content)
+            found = self.tables.add(name, content, await self.workers.read(content))
             return Response(text_of(found), media_type="application/json")
         except (ValueError, TypeError) as error:
             raise RefusedError(422, str(error)) from error
@@ -249,12 +252,26 @@ class StudioApp:
             self.open -= 1
 
 
+def _read(content: bytes, limits: StudioLimits) -> dict[str, Any]:
+    """Read a file in a process of its own, before there is a server."""
+
+    async def read() -> dict[str, Any]:
+        workers = Workers(replace(limits, spare=False))
+        try:
+            return await workers.read(content)
+        finally:
+            await workers.close()
+
+    with ThreadPoolExecutor(1) as thread:  # a notebook's own thread has a loop already
+        return thread.submit(asyncio.run, read()).result()
+
+
 def _uploaded(body: bytes, most: int) -> tuple[str, bytes]:
     """Return the name and content of an upload."""
-    try:
-        found = json.loads(body)
-    except (ValueError, RecursionError):
-        found = None
+    found = None
+    if body.count(b"[") + body.count(b"{") <= _SIGNS:  # else its parts would take much memory
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(body)
     if not isinstance(found, dict) or not isinstance(found.get("base64"), str):
         raise RefusedError(400, 'an upload must be {"name": "...", "base64": "..."}')
     try:

@@ -25,6 +25,8 @@ from mercer.studio.tables import Tables
 _WORKERS_PATIENCE = 5.0  # seconds for a process that was ended to be gone
 _STOCK = 2  # processes that wait for the next page, which needs two
 _LINE = 64 << 20  # bytes of the longest line that a process may tell
+_GRACE = 5.0  # seconds past the time limit, which the fit keeps by itself
+_ENDS = ("answer", "refused", "cancelled")  # kinds of messages that end a request
 
 Heard = Callable[[int, str, str], None]
 """Called with the number of a request, the kind of a message, and its text."""
@@ -87,6 +89,25 @@ class Worker:
         while line := await self.process.stdout.readline():
             number, kind, text = line.decode("ascii").rstrip("\n").split(" ", 2)
             heard(int(number), kind, text)
+
+    async def answer(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
+        """Send a request and wait for its end.
+
+        Raises ValueError with the words of a refusal, TimeoutError if the process must be ended.
+        """
+        assert self.process is not None and self.process.stdout is not None
+        self.send(request)
+        line = b""
+        with contextlib.suppress(TimeoutError, ValueError):  # too late, or too long a line
+            async with asyncio.timeout(seconds):
+                line = await self.process.stdout.readline()
+        kind, _, text = line.decode("ascii").partition(" ")[2].partition(" ")
+        if kind not in _ENDS:
+            raise TimeoutError("this takes too much time or memory; use fewer rows")
+        found: dict[str, Any] = json.loads(text)
+        if kind != "answer":
+            raise ValueError(found.get("words", "it was broken off"))
+        return found
 
     def end(self) -> None:
         """End the process at once."""
@@ -153,6 +174,24 @@ class Workers:
         there.set_result(worker)
         self.stock.append(there)
 
+    async def read(self, content: bytes) -> dict[str, Any]:
+        """Read a file in a process; return its columns and a scene to begin with."""
+        worker = await self.take()
+        request = {"id": 0, "do": "table", "base64": base64.b64encode(content).decode("ascii")}
+        try:
+            found = await worker.answer(request, self.limits.seconds + _GRACE)
+        except ValueError:
+            self.give_back(worker)
+            raise
+        except TimeoutError as error:
+            self.give_up(worker)
+            raise ValueError(str(error)) from error
+        except BaseException:
+            self.give_up(worker)
+            raise
+        self.give_back(worker)
+        return found
+
     async def _new(self) -> Worker:
         worker = await Worker(self.limits).start()
         self.all.add(worker)
@@ -186,8 +225,6 @@ class Workers:
 # runs is broken off. A process that does not stop, or goes past its time, is ended and replaced.
 
 _LANE_PATIENCE = 1.5  # seconds between asking a process to stop and ending it
-_GRACE = 5.0  # seconds past the time limit, which the fit keeps by itself
-_ENDS = ("answer", "refused", "cancelled")  # kinds of messages that end a request
 
 Send = Callable[[str], Awaitable[None]]
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from mercer.data import Column, Kind, Table
 from mercer.studio.catalog import entry_of
-from mercer.studio.jobs.bench import read_table
 from mercer.studio.limits import StudioLimits
 from mercer.studio.scenes import CLASSES, USABLE, numeric
 
@@ -30,18 +30,24 @@ class Tables:
         self.limits = limits
         self.files: dict[str, tuple[str, bytes]] = {}
 
-    def add(self, name: str, content: bytes) -> dict[str, Any]:
-        """Read a file, keep it, and return what the page is told of it."""
-        found = described(read_table(content, self.limits))
+    def add(self, name: str, content: bytes, found: Mapping[str, Any]) -> dict[str, Any]:
+        """Keep a file, and return what the page is told of it.
+
+        Parameters
+        ----------
+        name, content : str, bytes
+            The file.
+        found : mapping
+            Its columns and a scene, from the process that read it.
+        """
         # of the content: an address with it never shows another file, in whatever studio
         key = "t" + hashlib.sha256(content).hexdigest()[:16]
         self.files.pop(key, None)  # the newest is the last that goes
         self.files[key] = (name[:_NAME], content)
         while len(self.files) > self.limits.tables:
             del self.files[next(iter(self.files))]
-        scene = found.pop("scene")
-        scene["table"]["id"] = key
-        return {"id": key, "name": name[:_NAME], **found, "scene": scene}
+        scene = {**found["scene"], "table": {**found["scene"]["table"], "id": key}}
+        return {**found, "id": key, "name": name[:_NAME], "scene": scene}
 
     def contents(self) -> dict[str, tuple[str, bytes]]:
         """Return names and contents of all files by their ids, as they are now."""

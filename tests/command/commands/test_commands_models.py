@@ -310,7 +310,17 @@ def test_a_refused_file_gives_no_output(mercer, table, model, tmp_path):
     ended = mercer("predict", model, "bad.csv", code=1)
     assert ended.out == "" and "line 3" in ended.err
     (tmp_path / "none.csv").write_text("age,town,income\n")
-    assert mercer("predict", model, "none.csv", "--spreadsheet").out == "rich\n"
+    assert mercer("predict", model, "none.csv").out == "rich\n"
+
+
+def test_labels_that_spreadsheets_would_run(mercer, tmp_path):
+    rows = "\n".join(f"{k},{'=cmd|x' if k > 20 else '-1'}" for k in range(40))
+    (tmp_path / "train.csv").write_text(f"x,=y\n{rows}\n")
+    mercer("fit", "train.csv", "-t", "=y", "-o", "y.mercer", "--kind", "=y=category")
+    (tmp_path / "new.csv").write_text("x\n1\n39\n")
+    assert mercer("predict", "y.mercer", "new.csv").out == "'=y\n-1\n'=cmd|x\n"
+    plain = mercer("predict", "y.mercer", "new.csv", "--no-spreadsheet")
+    assert plain.out == "=y\n-1\n=cmd|x\n"
 
 
 def test_predict_into_a_closed_pipe(shell, table, model):

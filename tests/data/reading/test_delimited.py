@@ -176,6 +176,9 @@ def test_limits():
     assert "more than 3 columns" in str(refused(TEXT, limits=Limits(columns=3)))
     assert "more than 50 bytes" in str(refused(TEXT, limits=Limits(bytes=50)))
     assert "bytes in one line" in str(refused(b"a" * 5_000_000, limits=Limits(line=1_000_000)))
+    limits = Limits(columns=1000, field=1000)
+    for wide in ("," * 3_000_000, "a,b\n" + "," * 3_000_000, 'a,b\n"x\ny"' + "," * 3_000_000):
+        assert "more than 1000 columns" in str(refused(wide, limits=limits))
     bomb = gzip.compress(b"1,2\n" * 2_000_000)
     assert "more than 1000000 bytes" in str(refused(bomb, limits=Limits(bytes=1_000_000)))
     assert "characters in one entry" in str(

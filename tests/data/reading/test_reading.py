@@ -1,6 +1,8 @@
 """JSON lines, ARFF, LIBSVM text, npz and Parquet: right values, or an error with its place."""
 
 import io
+import json
+import tracemalloc
 import zipfile
 
 import numpy as np
@@ -63,11 +65,12 @@ def test_json_lines():
         (b'{"a": 1}\n[1]\n', 2, None, "each line is an object"),
         (b'{"a": 1}\n{"a": 2\n', 2, 8, "no JSON"),
         (b'{"a": [1]}', 1, "a", "holds a list"),
-        (b'{"a": 1, "a": 2}', 1, None, "a key comes twice"),
+        (b'{"a": 1, "a": 2}', 1, None, "the key 'a' comes twice"),
         (b'{"a": 1e400}', None, "a", "beyond float64"),
         (b'{"a": ' + b"9" * 400 + b"}", 1, "a", "beyond float64"),
         (b'{"a": Infinity}', 1, None, "no number of JSON"),
-        (b"[" * 100_000, 1, None, "no JSON"),
+        (b"[" * 100_000, 1, None, "each line is an object"),
+        (b"[" * 50_000, 1, None, "no JSON"),
         (b'{"a": "\xff"}', 1, None, "not UTF-8"),
         (b"\n\n", None, None, "no rows"),
     ],
@@ -75,6 +78,21 @@ def test_json_lines():
 def test_json_lines_that_are_wrong(text, line, column, match):
     error = refused(text, format="jsonl")
     assert match in str(error) and (error.line, error.column) == (line, column)
+
+
+def test_long_lines_are_looked_through_before_they_are_parsed():
+    for text in (b'{"a": [' + b"[]," * 300_000 + b"1]}", b'{"a": ' + b'{"a":' * 99_999):
+        tracemalloc.start()
+        assert "an object of numbers" in str(refused(text, format="jsonl"))
+        most = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert most < 20 * len(text)
+    words = ("]}{[:" * 20_000, 'a "b" \\')
+    text = b"".join(json.dumps({"a": word, "b": 1}).encode() + b"\n" for word in words)
+    assert table(text, format="jsonl")["a"].tolist() == [*words]
+    wide = b"{" + b",".join(b'"%d": 1' % k for k in range(20_000)) + b"}"
+    assert "more than 9999 columns" in str(refused(wide, limits=Limits(columns=9999)))
+    assert table(wide).shape == (1, 20_000)
 
 
 def test_many_late_keys_are_bounded():
@@ -298,7 +316,7 @@ def test_parquet():
         assert "broken" in str(refused(held.getvalue()[:cut], format="parquet"))
     nested = io.BytesIO()
     pq.write_table(pa.table({"l": [[1], [2]]}), nested)
-    assert "column 'l' holds list objects" in str(refused(nested.getvalue()))
+    assert "column 'l' holds list<" in str(refused(nested.getvalue()))
     with pytest.raises(ValueError, match="delimiter=',' is for delimited text; this file is Parq"):
         table(held.getvalue(), delimiter=",")
 

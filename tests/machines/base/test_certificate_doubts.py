@@ -8,6 +8,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import (
     CCA,
+    SVR,
     BernoulliMixture,
     FisherDiscriminant,
     GaussianMixture,
@@ -20,7 +21,9 @@ from mercer import (
     SpectralClustering,
     Status,
 )
+from mercer.gram import LazyGram, Source
 from mercer.kernels import Gaussian, Linear, Precomputed, Sigmoid
+from mercer.machines.base.certificate import is_well_conditioned
 
 pytestmark = pytest.mark.numerics
 
@@ -41,11 +44,6 @@ def fitted(machine, *given):
 @pytest.fixture
 def rng():
     return np.random.default_rng(0)
-
-
-def test_cca_of_a_rank_that_is_too_low(rng):
-    Z = rng.standard_normal((33, 1))
-    assert fitted(CCA(kernel_x=Gaussian(0.03), rank=3), Z, np.c_[Z, rng.standard_normal((33, 2))])
 
 
 def test_cca_of_an_indefinite_kernel(rng):
@@ -155,3 +153,18 @@ def test_biases_of_three_classes_have_no_common_part(rng):
     for kernel in ("linear", Gaussian(1.0)):
         machine = LogisticRegression(kernel, 1e-12).fit(X, y)
         assert abs(machine.intercept_.sum()) <= 1e-12 * abs(machine.intercept_).max()
+
+
+def test_a_sample_that_moves_the_mean_is_looked_at_within_the_fit():
+    """Distances are taken from the mean, and lose digits where it is far from most samples."""
+    rng = np.random.default_rng(0)
+    X, y = rng.standard_normal((40, 1)), rng.standard_normal(40)
+    X[7] = -1e9
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = SVR(Gaussian(0.7), C=1e5, tube="l2").fit(X, y)
+    assert machine.solution_.status.ok == machine.certificate_.ok
+    cases = [(Gaussian(0.7), X, False), (Gaussian(0.7), X[8:], True), (Linear(), np.eye(50), True)]
+    for kernel, rows, calm in cases:
+        gram = LazyGram(Source(kernel.expression(), rows))
+        assert is_well_conditioned(gram, None, None, None) == calm

@@ -98,6 +98,20 @@ def test_bias_of_a_coin_by_likelihood():
 # --- tables ------------------------------------------------------------------------------------
 
 
+def test_conditional_on_values():
+    counts = np.arange(1.0, 13).reshape(2, 3, 2)
+    table = JointTable(counts, names=("h", "x", "z"), values=[("a", "b"), (1, 2, 3), ("u", "v")])
+    at_three = counts[:, 2].sum(axis=1)
+    np.testing.assert_allclose(table.conditional("h", {"x": 3}), at_three / at_three.sum())
+    both = counts[:, 0, 1]
+    np.testing.assert_allclose(table.conditional("h", {"z": "v", 1: 1}), both / both.sum())
+    np.testing.assert_allclose(table.conditional("h", {}), table.marginal("h").probabilities)
+    with pytest.raises(ValueError, match="JointTable: 'x' has no value 7; its values are 1, 2, 3"):
+        table.conditional("h", {"x": 7})
+    with pytest.raises(ValueError, match="no variable 'y'"):
+        table.conditional("h", {"y": 3})
+
+
 def test_conditional_independence():
     # Joe and Mo are late together only because of the strike
     strike, joe, mo = 0.2, [0.1, 0.8], [0.2, 0.7]

@@ -323,8 +323,10 @@ def test_a_far_origin_costs_sparse_rows_no_digits(far):
     assert same(dense.labels_, thin.labels_)
     assert thin.inertia_ == pytest.approx(dense.inertia_, rel=1e-12)
     assert (thin.predict(sparse.csr_array(data)) == thin.labels_).all()
+    wide = np.hstack([data, np.zeros((300, 400))])
+    assert same(KMeans(4, random_state=0).fit(wide).labels_, dense.labels_)
     with pytest.warns(UserWarning, match="Subtract a constant from each column"):
-        KMeans(4, n_init=1, random_state=0).fit(np.hstack([data, np.zeros((300, 400))]))
+        KMeans(4, n_init=1, random_state=0).fit(sparse.csr_array(wide))
 
 
 @pytest.mark.parametrize("kernel", ["linear", Gaussian(2.0)])

@@ -18,6 +18,7 @@ from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from mercer import CCA, certify
+from mercer.approximation import Nystrom
 from mercer.gram import Need, centered, make_gram
 from mercer.kernels import Cosine, Gaussian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines import ParameterError
@@ -26,7 +27,6 @@ from mercer.solvers import (
     CholeskyCorrelation,
     EighCorrelation,
     IterativeCorrelation,
-    LowRankCorrelation,
     QRCorrelation,
     SolverError,
     solve,
@@ -209,9 +209,7 @@ def kernel_problem(n=150, count=3, form=None, share=0.01):
     return Correlation(*grams, count, etas, form or Squared())
 
 
-@pytest.mark.parametrize(
-    "solver", [CholeskyCorrelation(), IterativeCorrelation(), LowRankCorrelation(150)]
-)
+@pytest.mark.parametrize("solver", [CholeskyCorrelation(), IterativeCorrelation()])
 def test_solvers_agree(solver):
     problem = kernel_problem()
     expected, found = solve(problem, EighCorrelation()).value, solve(problem, solver).value
@@ -248,19 +246,27 @@ def test_larger_problem_by_cholesky_and_lanczos():
     assert_allclose(machine.correlations_, expected, atol=1e-10)
 
 
-def test_low_rank_states_its_error():
-    A, B = views(700, seed=4)
-    exact = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02).fit(A, B)
-    low = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
-    moved = np.abs(low.correlations_ - exact.correlations_).max()
-    assert 0 < moved < min(1e-2, low.solution_.value.bound)
-    assert low.certificate_.ok and low.certificate_.tol == 1e-2
-    assert "proven to" in low.certificate_.statement
-    assert_allclose(low.transform(A), exact.transform(A), atol=0.1)
-    again = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.02, rank=150).fit(A, B)
-    assert np.array_equal(low.correlations_, again.correlations_)
-    other = clone(low).set_params(random_state=np.random.RandomState(1)).fit(A, B)
-    assert_allclose(other.correlations_, low.correlations_, atol=1e-2)
+def test_a_rank_means_as_many_landmarks_for_one_version():
+    A, B = views(300, seed=4)
+    kernels = {"kernel_x": Gaussian(2.0), "kernel_y": Gaussian(2.0), "penalty": 0.02}
+    with pytest.warns(FutureWarning, match=r"CCA: rank is deprecated.*Nystrom\(100\)"):
+        low = CCA(**kernels, rank=100).fit(A, B)
+    meant = CCA(**kernels, approximation=Nystrom(100)).fit(A, B)
+    assert_allclose(low.correlations_, meant.correlations_, atol=1e-12)
+    assert_allclose(low.transform(A), meant.transform(A), atol=1e-9)
+    assert low.certificate_.ok
+    assert 0 < np.abs(low.correlations_ - CCA(**kernels).fit(A, B).correlations_).max() < 1e-2
+    with pytest.warns(FutureWarning):
+        exact = CCA(kernel_x=Precomputed(), rank=100).fit(Gaussian(2.0)(A), B)
+    assert exact.solution_.solver == "CholeskyCorrelation"
+    assert exact.weights_y_.shape == (B.shape[1], 2)
+
+
+@pytest.mark.parametrize(("n", "solver"), [(50, "EighCorrelation"), (140, "CholeskyCorrelation")])
+def test_a_factor_serves_from_a_hundred_rows(n, solver):
+    machine = CCA(kernel_x=Gaussian(2.0), kernel_y=Gaussian(2.0), penalty=0.05).fit(*views(n))
+    assert machine.solution_.solver == solver and machine.certificate_.ok
+    assert (machine.rank_x_ is None) == (n == 140)
 
 
 def test_a_tiny_penalty_takes_the_eigenvectors():
@@ -273,7 +279,7 @@ def test_a_tiny_penalty_takes_the_eigenvectors():
         solve(kernel_problem(form=Norm()), CholeskyCorrelation())
     with pytest.raises(SolverError, match="features"):
         solve(kernel_problem(), QRCorrelation())
-    with pytest.raises(SolverError, match="rank"):
+    with pytest.raises(SolverError, match="landmarks"):
         solve(kernel_problem(form=Norm()), IterativeCorrelation())
 
 
@@ -341,7 +347,6 @@ def test_many_sparse_rows_are_never_written_out(monkeypatch):
     B = sparse.random_array((120, 30), density=0.2, rng=rng, format="csr")
     expected = CCA(penalty=0.02).fit(A, B)
     monkeypatch.setattr(_views, "WRITTEN_OUT", 0)
-    monkeypatch.setattr(auto, "LAPACK_ROWS", 0)
     for most, solver in [(8000, "CholeskyCorrelation"), (0, "IterativeCorrelation")]:
         monkeypatch.setattr(auto, "MOST", most)
         machine = CCA(penalty=0.02).fit(A, B)
@@ -719,7 +724,7 @@ def test_odd_parameters():
         CCA(kernel_x=Gaussian(1.5), n_components=1),
         CCA(kernel_x=Gaussian(1.5), kernel_y=Gaussian(1.5), penalty=0.1),
         CCA(kernel_x="polynomial", kernel_y="gaussian", form="norm", n_components=1, penalty=0.05),
-        CCA(kernel_x=Gaussian(1.5), rank=20, n_components=1),
+        CCA(kernel_x=Gaussian(1.5), approximation=Nystrom(20), n_components=1),
         CCA(kernel_x=Precomputed(), n_components=1, penalty=0.1),
     ]
 )

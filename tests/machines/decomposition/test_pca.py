@@ -697,3 +697,17 @@ def test_eigenvalues_at_the_end_of_the_range_are_judged_within_the_fit():
         machine.fit(X, sample_weight=1e-300 * rng.random(60))
     assert machine.certificate_.ok or machine.solution_.status is Status.INACCURATE
     assert machine.certificate_.ok or any(issubclass(w.category, ConvergenceWarning) for w in said)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("offset", [2.0**20, 2.0**30, 2.0**40])
+@pytest.mark.parametrize("shape", [(30, 4), (8, 12)])
+def test_an_offset_costs_no_digits(shape, offset):
+    """A mean is known to a rounding of itself; no variance sees what it leaves."""
+    rows = np.round(np.random.default_rng(0).standard_normal(shape) * 1024) / 1024
+    near, far = PCA(3).fit(rows), PCA(3).fit(rows + offset)
+    np.testing.assert_allclose(far.explained_variance_, near.explained_variance_, rtol=1e-12)
+    rounding = 4.0 * np.finfo(float).eps * offset * np.sqrt(shape[1])
+    np.testing.assert_allclose(
+        np.abs(far.transform(rows + offset)), np.abs(near.transform(rows)), atol=rounding
+    )

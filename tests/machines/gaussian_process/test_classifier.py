@@ -166,15 +166,25 @@ def test_certificate_sees_wrong_answers():
 def test_a_matrix_of_ones_own():
     machine = GaussianProcessClassifier("precomputed").fit(KERNEL(X), y, WEIGHTS)
     other = GaussianProcessClassifier(KERNEL).fit(X, y, WEIGHTS)
-    assert not hasattr(machine, "predict_proba")
-    across = KERNEL(Z, X)
+    across, prior = KERNEL(Z, X), KERNEL.diag(Z)
     assert np.array_equal(machine.predict(across), other.predict(Z))
-    with pytest.raises(ValueError, match="prior_var"):
+    with pytest.raises(ValueError, match="pass prior_var"):
         machine.latent_mean_and_variance(across)
-    found = machine.latent_mean_and_variance(across, prior_var=KERNEL.diag(Z))
+    mean = other.latent_mean_and_variance(Z)[0]
+    assert np.allclose(machine.predict_proba(across)[:, 1], 1 / (1 + np.exp(-mean)))
+    found = machine.latent_mean_and_variance(across, prior_var=prior)
     assert np.allclose(found, other.latent_mean_and_variance(Z))
+    assert np.allclose(machine.predict_proba(across, prior_var=prior), other.predict_proba(Z))
+    assert np.allclose(machine.predict_log_proba(across, prior), other.predict_log_proba(Z))
     with pytest.raises(ValueError, match="prior_var has shape"):
         machine.latent_mean_and_variance(across, prior_var=[1.0])
+
+
+def test_classes_of_a_matrix_are_the_most_probable():
+    machine = GaussianProcessClassifier("precomputed").fit(KERNEL(X), THREE)
+    p = machine.predict_proba(KERNEL(Z, X))
+    assert np.allclose(p.sum(axis=1), 1.0)
+    assert np.array_equal(machine.classes_[p.argmax(axis=1)], machine.predict(KERNEL(Z, X)))
 
 
 def test_a_file_holds_it_and_data_verify_it(tmp_path):

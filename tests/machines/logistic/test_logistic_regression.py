@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression as Theirs
 from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
-import mercer.solvers
 from mercer import KernelRidge, LogisticRegression, ParameterError, SolverError
 from mercer.certificates import certify
 from mercer.gram import LazyGram, Need, make_gram
@@ -258,11 +257,6 @@ def test_minimize_finds_nothing_better(kernel, loss, A, c):
     best = minimize(objective, start.ravel(), jac=True, method="L-BFGS-B").fun
     assert machine.certificate_.ok
     assert machine.certificate_.quantities.objective <= best * (1 + 1e-6)
-
-
-def test_the_old_name_of_the_quasi_newton_solver_warns():
-    with pytest.warns(FutureWarning, match="replaced by NewtonRisk"):
-        assert mercer.solvers.LBFGSRisk is NewtonRisk
 
 
 @pytest.mark.parametrize("make", [RowSpace, space_of])

@@ -1,6 +1,7 @@
 """Gradient steps as taught: by hand, too short, good, exploding; and no penalty at all."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from mercer import LogisticRegression, ParameterError, certify
 from mercer.gram import Need, make_gram
 from mercer.kernels import Gaussian, Linear, Polynomial
-from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss
+from mercer.problems import Coefficients, LogLoss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.selection import Tuned
 from mercer.solvers import (
     GradientDescent,
@@ -214,6 +215,39 @@ def test_the_certificate_of_no_penalty_refutes():
         assert judged.quantities.relative_gap * judged.quantities.objective >= true * (1 - 1e-6)
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_tanh_has_a_minimum_where_it_is_below_the_limits_of_growing_weights(seed):
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal(8) * 10 ** random.uniform(-1, 1, 8)
+    labels = np.where(random.random(8) < 0.5, 1, -1)
+    labels[:2] = [1, -1]
+    w = np.geomspace(1e-4, 1e4, 20_001) * np.array([[1], [-1]])
+    loss = (1 - labels[:, None, None] * np.tanh(rows[:, None, None] * w)).sum(axis=0)
+    limit = min(2 * (labels * rows * side < 0).sum() for side in (1, -1))
+    machine = LogisticRegression(loss="tanh", penalty=0, bias=False)
+    if loss.min() >= limit:
+        with pytest.raises((ValueError, SolverError), match=r"there is no minimum|no minimum was"):
+            machine.fit(rows[:, None], labels)
+        return
+    machine.fit(rows[:, None], labels)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok
+    assert_allclose(machine.coef_[0, 0], w.ravel()[loss.argmin()], rtol=2e-3)
+    off = replace(machine.solution_.value, weights=1.01 * machine.coef_.T)
+    gram = make_gram(Linear(), rows[:, None], Need.PRODUCTS)
+    codes = (labels == 1).astype(int)
+    problem = SmoothRisk(gram, codes, 2, np.ones(8), 0.0, TanhLoss(), False)
+    assert not certify(problem, off).ok
+
+
+def test_tanh_without_a_penalty_by_hand():
+    X, y = np.kron(np.eye(3), [[1.0], [0.1]]), np.tile([1, -1], 3)
+    one = optimize.brentq(lambda w: 0.1 / np.cosh(0.1 * w) ** 2 - 1 / np.cosh(w) ** 2, 1, 3)
+    machine = LogisticRegression(loss="tanh", penalty=0, bias=False).fit(X, y)
+    assert_allclose(machine.coef_[0], one, rtol=1e-9)
+    assert machine.certificate_.ok
+
+
 def test_what_has_no_minimum_is_refused():
     with pytest.raises(ValueError, match="all rows of a class on its side"):
         LogisticRegression(penalty=0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])
@@ -226,8 +260,12 @@ def test_what_has_no_minimum_is_refused():
         LogisticRegression(penalty=0).fit(X, np.arange(60) % 3)
     with pytest.raises(ValueError, match="fewer features than rows"):
         LogisticRegression(Gaussian(1.0), penalty=0).fit(X, y)
-    with pytest.raises(ParameterError, match="positive with loss='tanh'"):
-        LogisticRegression(penalty=0, loss="tanh").fit(X, y)
+    with pytest.raises(ValueError, match="all rows of a class on its side"):
+        LogisticRegression(penalty=0, loss="tanh").fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 2])
+    with pytest.raises(SolverError, match="no minimum was found: the loss falls on and on"):
+        LogisticRegression(penalty=0, loss="tanh", bias=False).fit([[1.0]] * 3, [1, 1, -1])
+    with pytest.raises(ParameterError, match="or one of UnpenalizedNewton with penalty=0"):
+        LogisticRegression(penalty=0, loss="tanh", solver=GradientDescent()).fit(X, y)
     with pytest.raises(ParameterError, match="be None or one of GradientDescent"):
         LogisticRegression(penalty=0, solver=NewtonRisk()).fit(X, y)
     with pytest.raises(ParameterError, match="penalty=-1"):

@@ -19,7 +19,7 @@ from mercer.machines.ridge.problem import FeatureMoments
 from mercer.problems import FoldedRidgePath, LinearSystem
 from mercer.solvers import (
     BandFolds,
-    BandLeaveOneOut,
+    BandPath,
     CholeskyFolds,
     KrylovFolds,
     PrimalFolds,
@@ -125,7 +125,7 @@ def test_leave_one_out_equals_folds_of_all_rows_but_one(bias, weighted):
     one_by_one = FoldedRidgePath(
         problem.gram, problem.targets, problem.row_weights, PENALTIES, bias, folds
     )
-    check_solver(BandLeaveOneOut(), alone)
+    check_solver(BandPath(), alone)
     expected = solve(one_by_one).value.values[every, every]
     np.testing.assert_allclose(solve(alone).value.values[0], expected, atol=1e-7)
 
@@ -142,7 +142,7 @@ def test_the_choice_is_made_by_what_the_problem_is():
     alone = FoldedRidgePath(
         problem.gram, problem.targets, problem.row_weights, PENALTIES, True, None
     )
-    assert isinstance(choose(alone), BandLeaveOneOut)
+    assert isinstance(choose(alone), BandPath)
 
 
 def test_sparse_features():
@@ -191,17 +191,22 @@ def test_what_is_not_met_is_said(solver):
         assert np.isnan(part[0][:, ~met]).all() and np.isfinite(part[0][:, met]).all()
 
 
-@pytest.mark.parametrize(
-    "solver", [*BY_MATRIX, PrimalFolds(), BandLeaveOneOut()], ids=lambda s: type(s).__name__
-)
+@pytest.mark.parametrize("solver", [*BY_MATRIX, PrimalFolds()], ids=lambda s: type(s).__name__)
 def test_the_callback_ends_it(solver):
     problem = asked(Linear())
-    if isinstance(solver, BandLeaveOneOut):
-        problem = FoldedRidgePath(
-            problem.gram, problem.targets, problem.row_weights, PENALTIES, True, None
-        )
     found = solve(problem, solver, callback=lambda progress: True, warn=False)
     assert found.status is Status.STOPPED and not found.value.met.any()
+
+
+def test_penalties_that_were_walked_in_time_are_kept():
+    problem, penalties = asked(Linear()), np.logspace(-3, 2, 20)
+    alone = FoldedRidgePath(
+        problem.gram, problem.targets, problem.row_weights, penalties, True, None
+    )
+    found = solve(alone, callback=lambda progress: True, warn=False)
+    assert found.status is Status.STOPPED and found.value.met[0].tolist() == [True] * 16 + 4 * [
+        False
+    ]
 
 
 @pytest.mark.parametrize("solver", [BandFolds(), PrimalFolds()], ids=lambda s: type(s).__name__)
@@ -219,10 +224,10 @@ def test_refusals_name_the_remedy():
     )
     with pytest.raises(SolverError, match="feature map"):
         solve(problem, PrimalFolds())
-    with pytest.raises(SolverError, match=r"use solver=BandLeaveOneOut\(\)"):
+    with pytest.raises(SolverError, match=r"use solver=BandPath\(\)"):
         solve(alone, KrylovFolds())
     with pytest.raises(SolverError, match="folds=None"):
-        solve(problem, BandLeaveOneOut())
+        solve(problem, BandPath())
     with pytest.raises(SolverError, match="positive penalties"):
         solve(asked(Gaussian(1.0), penalties=np.array([0.0, 1.0])))
     system = LinearSystem(problem.gram, problem.targets[:, None], PENALTIES[:1], np.ones(120), True)

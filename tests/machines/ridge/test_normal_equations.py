@@ -177,25 +177,18 @@ def test_a_machine_never_writes_features_out(approximation, monkeypatch):
 
 
 @pytest.mark.parametrize("approximation", [Nystrom(30), RandomFeatures(30)])
-@pytest.mark.parametrize("refined", [0.0, 1.0])
-@pytest.mark.parametrize("moved", [0.0, 0.3])
-def test_sums_over_all_rows_in_float32_are_refined(approximation, refined, moved, monkeypatch):
-    """With rows held for conjugate gradients, or evaluated anew; and in float64 all the same."""
+def test_sums_over_all_rows_are_the_normal_equations(approximation, monkeypatch):
     rows, s = rng.uniform(-2, 2, (3000, 2)), rng.uniform(0.5, 2.0, 3000)
     y = (np.sin(2 * rows[:, 0]) * rows[:, 1])[:, None] + 3.0
     phi = approximation.of(Gaussian(0.5), rows).phi
     problem = LinearSystem(StreamedGram(phi, phi, rows), y, np.array([0.1]), s, True)
     monkeypatch.setattr(normal_equations, "_BLOCK", 512)
-    monkeypatch.setattr(normal_equations, "_REFINED", refined)
-    monkeypatch.setattr(normal_equations, "_NORMAL_MATRIX_MOVED", moved)
-    found = normal_equations.NormalMatrix.of(problem, s[:, None])
+    matrix, sums = normal_equations.whole_normal_matrix(problem, s[:, None])
     F = phi(rows)
     G = F - s @ F / s.sum()
     exact = (G.T * s) @ G
-    error = np.abs(found.matrix - exact).max() / exact.max()
-    assert 1e-10 < error < 1e-5 if moved else error < 1e-12
-    assert (found.gram.nbytes > 0) == (moved > 0 and refined == 0)
-    np.testing.assert_allclose(found.sums[:, 0], F.T @ s, rtol=1e-9)
+    assert np.abs(matrix - exact).max() < 1e-12 * exact.max()
+    np.testing.assert_allclose(sums[:, 0], F.T @ s, rtol=1e-9)
     solution = solve(problem, PrimalConjugateGradient(tol=1e-11, sample=len(rows)))
     assert solution.status is Status.SOLVED
     w, b = closed_form(F, y[:, 0], s, 0.1, True)

@@ -1,5 +1,7 @@
 """Novelty: the nu property, closed forms of balls, against LIBSVM."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -7,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import svm as sk
 from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 from threadpoolctl import threadpool_limits
 
-from mercer import EnclosingBall, OneClassSVM, ParameterError
+from mercer import EnclosingBall, OneClassSVM, ParameterError, load, save
 from mercer.kernels import Gaussian, Linear, Polynomial, Spectrum
 
 
@@ -196,3 +199,87 @@ def test_a_large_ball_of_long_vectors_is_certified():
     machine = EnclosingBall(Polynomial(3, 1.0)).fit(rows)
     assert machine.solution_.status.ok
     assert machine.certificate_.ok
+
+
+# --- outliers ------------------------------------------------------------------------------------
+
+
+def test_one_long_sample_does_not_set_the_unit_of_a_half_space():
+    rows = np.random.default_rng(0).standard_normal((200, 4))
+    rows[3, 2] = -1e6
+    machine = OneClassSVM(Polynomial(2), nu=0.1).fit(rows)
+    assert machine.solution_.status.ok and machine.certificate_.ok
+    assert (machine.predict(rows) < 0).mean() <= 0.1
+    decision, used = machine.decision_function(rows), np.zeros(200)
+    used[machine.support_] = machine.dual_coef_
+    border = 1e-3 * machine.offset_
+    assert decision[used < 1].min() >= -border
+    assert np.abs(decision[(used > 0) & (used < 1)]).max() <= border
+
+
+@pytest.mark.parametrize("size", [1e5, 1e8])
+@pytest.mark.parametrize("seed", range(5))
+def test_a_half_space_that_is_certified_keeps_the_nu_property(seed, size):
+    """The samples lie around the origin, so that the score at the border is zero."""
+    rows = np.random.default_rng(seed).standard_normal((40, 3))
+    rows[seed, seed % 3] = size
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = OneClassSVM(Linear(), nu=0.2).fit(rows)
+    assert machine.solution_.status.ok == machine.certificate_.ok
+    outside = (machine.predict(rows) < 0).mean()
+    assert outside <= 0.2 or not machine.certificate_.ok
+    assert f"{outside:.2%} of the samples are outside" in machine.certificate_.statement
+
+
+def test_slack_outside_a_ball_does_not_set_its_unit():
+    rows = 0.1 * np.random.default_rng(2).standard_normal((16, 2))
+    rows[3] = 40.0
+    machine = EnclosingBall(Gaussian(1.0), nu=0.3).fit(rows)
+    used = np.zeros(16)
+    used[machine.support_] = machine.dual_coef_
+    free = (used > 1e-9) & (used < 1 / (0.3 * 16) - 1e-9)
+    assert machine.certificate_.ok
+    assert np.abs(machine.decision_function(rows)[free]).max() <= 1e-3 * machine.radius_**2
+
+
+def test_a_ball_whose_radius_cancels_against_its_center_is_not_certified():
+    """Decision values are multiples of one, the rounding of the squared norm of the center."""
+    rows = np.random.default_rng(0).standard_normal((36, 4))
+    rows[11, 3] = -1e3
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine = EnclosingBall(Polynomial(3), nu=0.3).fit(rows)
+    assert not machine.certificate_.ok
+    assert not machine.solution_.status.ok
+    assert machine.certificate_.quantities.rounding > 1e-3
+
+
+@pytest.mark.parametrize("machine", [OneClassSVM(nu=0.3), EnclosingBall(nu=0.3), EnclosingBall()])
+@pytest.mark.parametrize("tol", [1e-1, 1e-3])
+def test_only_samples_at_their_bound_are_outside(machine, tol):
+    machine = clone(machine).set_params(tol=tol).fit(X)
+    most = machine.nu if machine.nu else 0.0
+    assert (machine.predict(X) < 0).mean() <= most
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("offset", [2.0**14, 2.0**27, 2.0**40])
+@pytest.mark.parametrize("shape", [(40, 60), (80, 5)])
+def test_a_ball_goes_where_its_rows_go(shape, offset, tmp_path):
+    """The offset is exact in these rows: the ball is the same, and so are distances to it."""
+    rows = np.round(np.random.default_rng(1).standard_normal(shape) * 1024) / 1024
+    near = EnclosingBall("linear", tol=1e-6).fit(rows)
+    far = EnclosingBall("linear", tol=1e-6).fit(rows + offset)
+    assert far.certificate_.ok
+    assert far.radius_ == pytest.approx(near.radius_, rel=1e-5)
+    close(far.score_samples(rows + offset), near.score_samples(rows), 1e-5)
+    assert far.center_norm_ == pytest.approx(offset * np.sqrt(shape[1]), rel=1e-3)
+    save(far, tmp_path / "ball.mercer")
+    again = load(tmp_path / "ball.mercer").score_samples(rows + offset)
+    np.testing.assert_array_equal(again, far.score_samples(rows + offset))
+
+
+def test_rows_whose_squares_underflow_have_no_ball():
+    with pytest.raises(ValueError, match="Scale the features"):
+        EnclosingBall("linear").fit(X * 1e-200)

@@ -59,7 +59,7 @@ def test_a_high_price_does_not_blow_up_the_bound(C, slack):
     Z, t = np.random.default_rng(426305).standard_normal((11, 17)), np.arange(11) % 2
     machine = SVC(Linear(), C=C, slack=slack).fit(Z, t)
     found = machine.certificate_.quantities
-    assert found.relative_gap < 0.01
+    assert found.rescaled_gap < 0.01
     hard = quietly(SVC(Linear(), C=np.inf, tol=1e-9), Z, t).certificate_.quantities
     assert found.dual * (1 - 1e-6) <= hard.dual <= found.primal * (1 + 1e-6)
 
@@ -73,6 +73,41 @@ def test_a_bound_above_the_tolerance_is_still_one():
     truth = certify(problem, best).quantities
     assert found.primal >= truth.dual * (1 - 1e-9)
     assert found.relative_gap < 1
+
+
+@pytest.mark.parametrize("slack", ["l1", "l2"])
+@pytest.mark.parametrize("C", [1e3, 1e5, 1e8])
+def test_the_primal_objective_is_that_of_the_stored_model(C, slack):
+    draw, kernel = np.random.default_rng(5), Gaussian(0.7)
+    Z = draw.standard_normal((40, 3))
+    t = np.where(draw.random(40) < 0.5, 1, -1)
+    machine = quietly(SVC(kernel, C=C, slack=slack), Z, t)
+    b = np.zeros(40)
+    b[machine.support_] = machine.dual_coef_
+    missing = np.maximum(0, 1 - t * machine.decision_function(Z))
+    primal = 0.5 * b @ kernel(Z) @ b + C * (missing ** {"l1": 1, "l2": 2}[slack]).sum()
+    found = machine.certificate_
+    assert found.quantities.primal == pytest.approx(primal, rel=1e-6)
+    true = (primal - found.quantities.dual) / primal
+    assert found.quantities.relative_gap == pytest.approx(true, rel=1e-3, abs=1e-9)
+    if found.quantities.rescaled_gap < 0.5 * found.quantities.relative_gap:
+        assert "multiplied by a constant that brings its margin to 1" in found.statement
+
+
+def test_the_rescaled_gap_is_that_of_the_rescaled_model():
+    draw, kernel, C = np.random.default_rng(5), Gaussian(0.7), 1e5
+    Z = draw.standard_normal((40, 3))
+    t = np.where(draw.random(40) < 0.5, 1, -1)
+    machine = SVC(kernel, C=C).fit(Z, t)
+    found, f = machine.certificate_.quantities, machine.decision_function(Z)
+    b = np.zeros(40)
+    b[machine.support_] = machine.dual_coef_
+    constants = np.linspace(1, 1.01, 1001)
+    primal = min(
+        0.5 * a**2 * b @ kernel(Z) @ b + C * np.maximum(0, 1 - a * t * f).sum() for a in constants
+    )
+    assert (primal - found.dual) / primal <= found.rescaled_gap * 1.02
+    assert found.rescaled_gap < 1e-3 < found.relative_gap
 
 
 @pytest.mark.parametrize("family", [False, True])

@@ -247,7 +247,7 @@ def test_a_hard_margin_that_exists_is_found():
         problem = svm.svc(gram, y, np.full(80, np.inf))
         solution = solve(problem, SMO(tol=1e-6))
         q = certify(problem, solution.value).quantities
-        assert solution.status is Status.SOLVED and q.relative_gap < 1e-4
+        assert solution.status is Status.SOLVED and q.rescaled_gap < 1e-4
         soft = svm.svc(gram, y, np.full(80, 1e7))
         assert q.dual == pytest.approx(-objective(soft, solve(soft, SMO(tol=1e-6)).value.coef))
 
@@ -498,3 +498,14 @@ def test_a_descent_goes_on_while_it_gains():
     signs = np.where(X[:, 0] + 150 * rng.standard_normal(60) > 0, 1.0, -1.0)
     problem = svm.svc(make_gram(Linear(), X, Need.ROWS), signs, np.full(60, 100.0))
     assert solve(problem, SMO()).status is Status.SOLVED
+
+
+@pytest.mark.parametrize("seed", [0, 3])
+def test_many_pairs_of_classes_in_float32_are_checked_before_they_are_solved(seed):
+    draw = np.random.default_rng(seed)
+    codes, spreads = np.repeat(np.arange(26), 45), draw.normal(7, 1.5, (26, 16))
+    noise = draw.normal(0, 1, (len(codes), 16)) * draw.uniform(0.5, 2.5, 26)[codes][:, None]
+    grades = np.clip(np.round(spreads[codes] + noise), 0, 15)
+    machine = mercer.SVC(Gaussian(60.0), C=1e5).fit(grades, codes)
+    assert machine.solution_.status is Status.SOLVED
+    assert machine.certificate_.ok

@@ -192,7 +192,7 @@ def test_matrices_that_are_not_finite_are_refused():
             solve(Eigenproblem(gram, 3), solver)
 
 
-# --- float32 with corrections ----------------------------------------------------------------
+# --- float32, then float64 -------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("tol", [1e-4, 1e-6, 1e-8, 1e-11])

@@ -474,3 +474,38 @@ def test_functions_that_are_no_numbers_are_refused_in_words():
         SmoothProgram(lambda x: np.log(x[0]), **box).solve()
     with np.errstate(all="ignore"), pytest.raises(ValueError, match="finite in the whole box"):
         SmoothProgram(lambda x: np.sqrt(x[0] + 0.5), **box).solve()
+
+
+@pytest.mark.parametrize(
+    ("objective", "constraints", "n"),
+    [
+        (lambda x: x[0], [lambda x: x[0] ** 2], 1),
+        (lambda x: 1e-3 * x[0], [lambda x: 1e8 * x[0] ** 2], 1),
+        (lambda x: -1e6 * x[0], [SmoothFunction(lambda x: x[0] ** 4, lambda x: 4 * x**3)], 1),
+        (lambda x: (x[0] - 1) ** 2, [lambda x: max(x[0], 0.0) ** 3], 1),
+        # two disks that touch: their normals are parallel, and the slope is across
+        (
+            lambda x: x[1],
+            [lambda x: (x[0] - 1) ** 2 + x[1] ** 2 - 1, lambda x: (x[0] + 1) ** 2 + x[1] ** 2 - 1],
+            2,
+        ),
+    ],
+)
+def test_conditions_do_not_hold_where_no_multiplier_exists(objective, constraints, n):
+    solution = SmoothProgram(objective, constraints, n=n, convex=True).solve()
+    assert "multipliers" in solution.kkt.violated, str(solution)
+    assert not solution.kkt.ok
+
+
+def test_multipliers_of_disks_of_any_size_hold():
+    for radius in (1e-3, 1.0, 1e3):
+        disk = SmoothProgram(
+            lambda x: x[0] + 2 * x[1],
+            [lambda x, r=radius: (x[0] - 3) ** 2 + x[1] ** 2 - r**2],
+            n=2,
+            convex=True,
+            start=(3.0, 0.0),
+        )
+        solution = disk.solve()
+        assert solution.kkt.ok, str(solution)
+        assert solution.lam[0] == pytest.approx(np.sqrt(5) / (2 * radius), rel=1e-4)

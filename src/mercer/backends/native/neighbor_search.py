@@ -301,6 +301,7 @@ _STEP = 8 * UNIT  # of one operation, its constants rounded too
 _SMALLEST = 1e-37  # below this float32 numbers lose digits, or are flushed to zero
 _LARGEST = 1e36  # beyond this they might overflow
 _LOOKED_AT = 64  # rows in which levels would show
+_MEDIAN_ROWS, _MOVED = 63, 4.0  # as in leaf_dense.cpp
 
 
 class RegisterRange(NamedTuple):
@@ -356,8 +357,9 @@ def is_bounded(program: FlatProgram) -> bool:
 def squared_lengths(X: Array, Y: Array) -> tuple[Array, float]:
     """Return what the rounding of squared distances in tiles is a multiple of.
 
-    Tiles compare rows around the mean of Y. Rows that look like levels of a common step (images)
-    may be compared as these, and then what is rounded are the values themselves.
+    Tiles compare rows around the mean of Y, or the medians of some of its rows. Rows that look like
+    levels of a common step (images) may be compared as these, and then what is rounded are the
+    values themselves.
 
     Parameters
     ----------
@@ -371,11 +373,27 @@ def squared_lengths(X: Array, Y: Array) -> tuple[Array, float]:
     most : float
         The largest one of the rows of Y.
     """
-    middle = Y.mean(axis=0)
-    rows, columns = _squares(X - middle), _squares(Y - middle)
+    origins = _origins(Y)
+    rows = np.max([_squares(X - origin) for origin in origins], axis=0)
+    columns = np.max([_squares(Y - origin) for origin in origins], axis=0)
     if _like_levels(X) and _like_levels(Y):
         rows, columns = np.maximum(rows, _squares(X)), np.maximum(columns, _squares(Y))
     return rows, float(columns.max(initial=0.0))
+
+
+def _origins(Y: Array) -> list[Array]:
+    """Return what tiles may compare rows about, as `origin` of leaf_dense.cpp chooses it.
+
+    Where rounding could decide between the mean and the medians, both.
+    """
+    mean = Y.mean(axis=0)
+    count = min(len(Y), _MEDIAN_ROWS)
+    some = Y[np.arange(count) * len(Y) // max(1, count)]
+    medians = np.sort(some, axis=0)[count // 2] if count else mean
+    about = [np.sort(_squares(some - origin))[count // 2] for origin in (mean, medians) if count]
+    if not count or not _MOVED * about[1] < 2.0 * about[0]:
+        return [mean]
+    return [medians] if _MOVED * about[1] < 0.5 * about[0] else [mean, medians]
 
 
 def squared_distance_slack(features: int) -> float:

@@ -300,10 +300,6 @@ class DeviceArrays(LongArrays):
         """Send an array."""
         return self.device.put(A, np.float64)
 
-    def numbers(self, index: Array) -> Any:
-        """Send numbers."""
-        return self.device.put(index, np.int64)
-
     def get(self, A: Any) -> Array:
         """Bring a tensor."""
         return to_host(A)

@@ -25,7 +25,6 @@ from mercer.backends.contract import (
     StoredMatrix,
 )
 from mercer.backends.host import HostFactor, HostMatrix
-from mercer.backends.lapack import interruptible
 from mercer.backends.reference.kmeans import partition
 from mercer.backends.torch.device import (
     Device,
@@ -220,7 +219,7 @@ class DeviceMatrix(StoredMatrix):
         self,
         shift: Array,
         scale: Array | None = None,
-        less: tuple[Array, Array | None] | None = None,
+        less: tuple[Array, Array] | None = None,
     ) -> Factor | None:
         """Factor there: K is never sent, and the factor stays."""
         require_room(self._device, len(self.tensor), 1 if is_blocked(len(self.tensor)) else 2)
@@ -230,11 +229,9 @@ class DeviceMatrix(StoredMatrix):
             A.mul_(s[:, None]).mul_(s)
         A.diagonal().add_(self._device.put(shift, np.float64))
         if less is not None:
-            U = self._device.put(less[0], np.float64)
-            E = U if less[1] is None else self._device.put(less[1], np.float64)
+            U, E = (self._device.put(part, np.float64) for part in less)
             A.addmm_(U, E.T, alpha=-1.0)
-            if less[1] is not None:
-                A.addmm_(E, U.T, alpha=-1.0)
+            A.addmm_(E, U.T, alpha=-1.0)
         L, info = factored(A, overwrite=True)
         return None if info else DeviceFactor(L, self._device)
 
@@ -362,10 +359,6 @@ class DeviceFactor(Factor):
         columns = self.device.put(right.reshape(len(right), -1), np.float64)
         return to_host(solved(self.tensor, columns)).reshape(right.shape)
 
-    def solve_there(self, right: Any) -> Any:
-        """Solve for a tensor."""
-        return solved(self.tensor, right)
-
     def half_there(self, right: Any) -> Any:
         """Solve with one triangle for a tensor."""
         return self.half(right)
@@ -424,11 +417,8 @@ def factored(A: Tensor, overwrite: bool = False) -> tuple[Tensor, int]:
         L = A if overwrite else A.clone()
         return L, factor_in_place(L)
 
-    def factor(_: Array) -> tuple[Tensor, int]:
-        L, info = torch.linalg.cholesky_ex(A)
-        return L, int(info)
-
-    L, info = interruptible(factor, np.broadcast_to(0.0, tuple(A.shape)))
+    L, wrong = torch.linalg.cholesky_ex(A)
+    info = int(wrong)
     finite = L.diagonal().isfinite()
     if info == 0 and not bool(finite.all()):
         info = 1 + int(finite.to(torch.int8).argmin())
@@ -533,34 +523,26 @@ def solve_with_determinant(C: Array, right: Array, device: Device) -> tuple[Arra
     """Solve by an LU decomposition; see `Backend.solve_with_determinant`."""
     require_room(device, len(C), 3, "the LU decomposition")
 
-    def decompose(matrix: Array) -> tuple[Array, float, float]:
-        LU, pivots, info = torch.linalg.lu_factor_ex(device.put(matrix, np.float64))
-        found = LU.diagonal()
-        exchanged = pivots != torch.arange(1, len(matrix) + 1, device=LU.device)
-        negative = int((found < 0).sum()) + int(exchanged.sum())
-        logarithm = float(found.abs().log().sum())
-        if int(info) or not np.isfinite(logarithm):
-            return np.full(right.shape, np.nan), 0.0, -np.inf
-        solved = torch.linalg.lu_solve(LU, pivots, device.put(right, np.float64))
-        return to_host(solved), -1.0 if negative % 2 else 1.0, logarithm
-
-    solved, sign, logarithm = interruptible(decompose, C)
-    return solved, sign, logarithm
+    LU, pivots, info = torch.linalg.lu_factor_ex(device.put(C, np.float64))
+    found = LU.diagonal()
+    exchanged = pivots != torch.arange(1, len(C) + 1, device=LU.device)
+    negative = int((found < 0).sum()) + int(exchanged.sum())
+    logarithm = float(found.abs().log().sum())
+    if int(info) or not np.isfinite(logarithm):
+        return np.full(right.shape, np.nan), 0.0, -np.inf
+    solved = torch.linalg.lu_solve(LU, pivots, device.put(right, np.float64))
+    return to_host(solved), -1.0 if negative % 2 else 1.0, logarithm
 
 
 def eigh(A: Array, device: Device) -> tuple[Array, Array]:
     """Decompose a symmetric matrix; see `Backend.eigh`."""
     require_room(device, len(A), 5, "the eigendecomposition")
 
-    def decompose(matrix: Array) -> tuple[Array, Array]:
-        values, vectors = torch.linalg.eigh(device.put(matrix, np.float64))
-        return to_host(values), to_host(vectors)
-
     try:
-        values, vectors = interruptible(decompose, A)
+        values, vectors = torch.linalg.eigh(device.put(A, np.float64))
     except torch.linalg.LinAlgError as error:
         raise np.linalg.LinAlgError(str(error)) from error
-    return values, vectors
+    return to_host(values), to_host(vectors)
 
 
 # --- bands: on a card the narrowest band, of half-width 0, is found by `eigh` --------------------

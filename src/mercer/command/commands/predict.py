@@ -37,9 +37,9 @@ if TYPE_CHECKING:
 @click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write the CSV here.")
 @click.option("--proba", is_flag=True, help="Probabilities as well.")
 @click.option(
-    "--spreadsheet",
-    is_flag=True,
-    help="Put ' before labels that a spreadsheet would take for formulas, such as =1+1.",
+    "--spreadsheet/--no-spreadsheet",
+    default=True,
+    help="Put ' before labels that a spreadsheet would run, such as =1+1 (default).",
 )
 @reading_rows
 @python

@@ -19,7 +19,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import svd
 from mercer.compat.sklearn.base import WrappedMachine, check_priors
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
@@ -77,7 +77,7 @@ def whitening(within: Array, tol: float) -> Array:
     spread = within.std(axis=0)
     spread[spread == 0] = 1.0
     scaled = within / spread / np.sqrt(len(within))
-    _, sigma, Vt = interruptible(np.linalg.svd, scaled, full_matrices=False)
+    _, sigma, Vt = svd(scaled)
     kept = sigma > tol
     return np.asarray((Vt[kept] / spread).T / sigma[kept])
 

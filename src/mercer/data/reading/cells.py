@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,7 +15,7 @@ from mercer.array_types import Array
 from mercer.data.column import Parsed
 from mercer.data.errors import DataError, Limits, shorten
 from mercer.data.kinds import number_of, overflows
-from mercer.data.reading.records import Chunk, Records, lines_of
+from mercer.data.reading.records import Chunk, Records, has_long_line, lines_of
 
 # --- convert -------------------------------------------------------------------------------------
 #
@@ -178,275 +177,13 @@ def _one_by_one(fields: Sequence[str], cells: Cells, name: str, records: Records
     return found
 
 
-# --- eight bytes ---------------------------------------------------------------------------------
-#
-# Eight bytes of text as one integer of 64 bits, whose digits are worked on all at once.
-#
-# The first byte of the text is the lowest of the integer. NumPy does this for thousands of
-# entries with each call.
-
-BYTES = 8
-U8 = np.uint64
-_ONES, _HIGHS = U8(0x0101010101010101), U8(0x8080808080808080)
-_POINTS, _ZEROS = U8(0x2E2E2E2E2E2E2E2E), U8(0x3030303030303030)  # "........", "00000000"
-_SIXES, _LEFT, _RIGHT = U8(0x0606060606060606), U8(0xF0F0F0F0F0F0F0F0), U8(0x0F0F0F0F0F0F0F0F)
-_PLACES = U8(0x0001020304050607)  # times 256^p has p as its last byte
-_PAIRS, _FOURS = U8(0x00FF00FF00FF00FF), U8(0x0000FFFF0000FFFF)
-_SIZES = range(BYTES + 1)
-FIRST = np.array([256**k - 1 for k in _SIZES], dtype=U8)  # the first k bytes
-LAST = ~np.array([256 ** (BYTES - k) - 1 for k in _SIZES], dtype=U8)  # the last k bytes
-UP = np.array([8 * (BYTES - k) if k else 0 for k in _SIZES], dtype=U8)  # bits: first k to last k
-_FILLED = np.array([int(_ZEROS) & (256 ** (BYTES - k) - 1) for k in _SIZES], dtype=U8)
-
-
-def bytes_from(padded: Array) -> Array:
-    """Return the eight bytes from each place of a text on; a view."""
-    return np.ndarray((len(padded) - BYTES + 1,), "<u8", padded.data, strides=(1,))
-
-
-def first_point(text: Array) -> tuple[Array, Array]:
-    """Find the first decimal point: 256^p if it is in place p, 0 without one; and p."""
-    other = text ^ _POINTS  # a byte is zero where there is a point
-    bit = other - _ONES
-    bit &= ~other
-    bit &= _HIGHS
-    bit &= -bit  # only the lowest one is sure
-    bit >>= U8(7)
-    return bit, ((_PLACES * bit) >> U8(56)).astype(np.intp)
-
-
-def eight_digits(text: Array, size: Array) -> tuple[Array, Array]:
-    """Read the last bytes, so many of them, as digits; return where they are digits, too.
-
-    The bytes before them must be zero; the array of texts is used up.
-    """
-    text |= _FILLED[size]  # zeros in front
-    right = (text & _LEFT) == _ZEROS
-    right &= ((text + _SIXES) & _LEFT) == _ZEROS
-    text &= _RIGHT
-    text *= U8(10 * 2**8 + 1)  # pairs of digits
-    text >>= U8(8)
-    text &= _PAIRS
-    text *= U8(100 * 2**16 + 1)  # fours
-    text >>= U8(16)
-    text &= _FOURS
-    text *= U8(10000 * 2**32 + 1)  # all eight
-    text >>= U8(32)
-    return text, right
-
-
-# --- long numbers --------------------------------------------------------------------------------
-#
-# Decimal numbers of up to 19 digits, as programs write float64: "-1.2345678901234567".
-#
-# The digits are one integer below 2^64 and the power of ten is exact in the extended precision of
-# x86 (64 bits), so that their quotient has one rounding error. It is the right number in float64,
-# too, unless it lies next to the middle between two of them: those few are left to others.
-
-_DIGITS = 19  # of an integer below 2^64
-BEFORE = 3 * BYTES  # bytes that are looked at before the end of an entry
-_LONG_NUMBERS_POWERS = np.array([10**k for k in range(_DIGITS + 1)], dtype=U8)
-_EXTENDED = _LONG_NUMBERS_POWERS.astype(np.longdouble)
-# bits of the extended number beyond those of float64, and what they are in the middle of two
-_BEYOND, _MIDDLE = U8(0x7FF), U8(0x400)
-
-CAN_READ = (
-    np.finfo(np.longdouble).nmant == 63
-    and np.dtype(np.longdouble).itemsize == 16
-    and sys.byteorder == "little"
-)
-"""Whether this machine has the extended precision of x86."""
-
-
-def long_numbers(words: Array, minus: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Read entries with a decimal point among their first eight signs.
-
-    Parameters
-    ----------
-    words : array of uint64
-        The eight bytes from each place of the text on; at least 24 stand before every end.
-    minus : array of bool
-        Which entries have a sign, which stands before their start.
-    starts, lengths : arrays
-        Where they are.
-
-    Returns
-    -------
-    values : array
-        Numbers.
-    right : array of bool
-        Which of them are what Python's `float` reads.
-    """
-    text = words[starts]
-    bit, place = first_point(text)
-    decimals = lengths - place - 1
-    right = (bit != 0) & (decimals >= 0) & (decimals <= _DIGITS)
-    right &= lengths > 1  # a point alone is no number
-    np.clip(decimals, 0, _DIGITS, out=decimals)
-    text <<= UP[place]
-    text &= LAST[place]
-    whole, good = eight_digits(text, place)
-    right &= good & ((whole == 0) | (place + decimals <= _DIGITS))
-    number = whole * _LONG_NUMBERS_POWERS[decimals]
-    ends, left, scale = starts + lengths, decimals, U8(1)
-    for back in range(BYTES, BEFORE + 1, BYTES):  # eight decimals at a time, the last ones first
-        size = np.clip(left, 0, BYTES)
-        digits, good = eight_digits(words[ends - back] & LAST[size], size)
-        right &= good
-        number += digits * scale
-        scale *= U8(10**BYTES) if back < BEFORE else U8(1)
-        left = left - BYTES
-        if left.max() <= 0:
-            break
-    quotient = number.astype(np.longdouble)
-    quotient /= _EXTENDED[decimals]
-    beyond = quotient.view(U8)[::2] & _BEYOND
-    right &= (beyond - (_MIDDLE - U8(1))) > U8(2)
-    values: Array = quotient.astype(np.float64)
-    np.negative(values, out=values, where=minus)
-    return values, right
-
-
-# --- short numbers -------------------------------------------------------------------------------
-#
-# Decimal numbers of a delimited text, many at a time.
-#
-# Nearly all numbers in tables are a few digits with a point: "0.64", "-12", "1813". Eight bytes
-# of text are one integer of 64 bits, in which all digits are worked on at once. Digits and a
-# power of ten below 2^53 are exact, and their quotient is rounded once: the number is the one
-# that Python's `float` reads. Longer ones are read by `long_numbers`; exponents, words for gaps
-# and whatever else there is one by one.
-
-_AT_ONCE = 1 << 15  # entries: what is computed with stays in the cache
-_ENOUGH = 0.5  # of the entries: where fewer can be read so, other ways are faster
-_MINUS, _LINE_END = 45, 10
-_SHORT_NUMBERS_POWERS = 10.0 ** np.arange(BYTES + 1)
-
-
-def short_numbers(
-    chunk: Chunk, width: int, places: list[int], delimiter: str, cells: Cells, longest: int
-) -> Array | None:
-    """Return columns of a piece of text whose entries are mostly decimal numbers.
-
-    Parameters
-    ----------
-    chunk : Chunk
-        Whole records.
-    width : int
-        Fields of a record.
-    places : list of int
-        The columns that are wanted.
-    delimiter : str
-        Between fields.
-    cells : Cells
-        What is missing.
-    longest : int
-        Bytes of a field beyond which the careful way says what is wrong.
-
-    Returns
-    -------
-    (n, k) array or None
-        None where quotes, blank lines, other words, records of another length, numbers beyond
-        float64 or many long entries ask for another way.
-    """
-    data = chunk.data
-    if chunk.quoted or not cells.plain or not data.isascii() or not places:
-        return None
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n")
-    if b"\r" in data:
-        return None
-    data = data if data.endswith(b"\n") else data + b"\n"
-    padded = np.frombuffer(bytes(BEFORE) + data + bytes(BYTES), dtype=np.uint8)
-    signs = padded[BEFORE : BEFORE + len(data)]
-    ends = np.flatnonzero((signs == ord(delimiter)) | (signs == _LINE_END))
-    if len(ends) % width or np.any(signs[ends[width - 1 :: width]] != _LINE_END):
-        return None
-    if np.count_nonzero(signs == _LINE_END) != len(ends) // width:
-        return None
-    starts = np.empty_like(ends)
-    starts[0] = 0
-    starts[1:] = ends[:-1] + 1
-    lengths = ends - starts
-    if lengths.max() > longest or (width == 1 and not lengths.all()):  # blank lines of one column
-        return None
-    if places != list(range(width)):
-        starts = starts.reshape(-1, width)[:, places].ravel()
-        lengths = lengths.reshape(-1, width)[:, places].ravel()
-    found = _short_numbers_numbers(padded, starts + BEFORE, lengths, cells)
-    return None if found is None else found.reshape(-1, len(places))
-
-
-def _short_numbers_numbers(
-    padded: Array, starts: Array, lengths: Array, cells: Cells
-) -> Array | None:
-    found = np.empty(len(starts))
-    known: dict[bytes, float] = {}
-    words, text = bytes_from(padded), padded.tobytes()
-    for begin in range(0, len(starts), _AT_ONCE):
-        part = slice(begin, begin + _AT_ONCE)
-        start, length = starts[part], lengths[part]
-        minus = padded[start] == _MINUS
-        values, right = _short(words, minus, start + minus, length - minus)
-        others = np.flatnonzero(~right)
-        if CAN_READ and len(others):
-            places = (minus[others], (start + minus)[others], (length - minus)[others])
-            values[others], right[others] = long_numbers(words, *places)
-            others = np.flatnonzero(~right)
-        if len(others) > (1.0 - _ENOUGH) * len(values):
-            return None
-        if len(others):
-            at = zip(start[others].tolist(), length[others].tolist(), strict=True)
-            entries = [text[begin : begin + size] for begin, size in at]
-            if not _learn(set(entries).difference(known), known, cells):
-                return None
-            values[others] = [known[entry] for entry in entries]
-        found[part] = values
-    return found
-
-
-def _short(words: Array, minus: Array, starts: Array, lengths: Array) -> tuple[Array, Array]:
-    """Read entries of at most eight signs; return which ones are such numbers, too."""
-    size = lengths if lengths.max() <= BYTES else np.where(lengths <= BYTES, lengths, 0)
-    text = words[starts]
-    text &= FIRST[size]
-    bit, place = first_point(text)
-    point = bit != 0
-    size = size - point
-    decimals = np.where(point, size - place, 0)
-    # digits before the point stay, those behind it move up; without one all stay
-    bit -= U8(1)
-    before = text & bit
-    text >>= U8(8)
-    text &= ~bit
-    text |= before
-    text <<= UP[size]
-    number, right = eight_digits(text, size)
-    right &= size > 0
-    values: Array = number.astype(np.float64)
-    values /= _SHORT_NUMBERS_POWERS[decimals]
-    np.negative(values, out=values, where=minus)
-    return values, right
-
-
-def _learn(texts: set[bytes], known: dict[bytes, float], cells: Cells) -> bool:
-    """Read other entries one by one; return whether all are numbers or missing."""
-    for text in texts:
-        word = text.decode("ascii").strip()
-        number = np.nan if word in cells.missing else number_of(word)
-        if number is None or np.isinf(number):
-            return False
-        known[text] = number
-    return True
-
-
 # --- arrow ---------------------------------------------------------------------------------------
 #
 # The quick way through a piece of delimited text: pyarrow, where it is installed.
 #
-# It reads the easy cases, which are nearly all: no quotes, no number in an odd spelling. Whatever
-# it refuses, and whatever it might see differently, goes the way of `chunks` and `convert`, so
-# that a file is the same table with and without pyarrow.
+# It reads the easy cases, which are nearly all: quotes around whole fields only, no number in an
+# odd spelling. What it does not read, or might read differently, goes through `records_of` and
+# `numbers_from`, so that a file is the same table with and without pyarrow.
 
 # bytes: pyarrow cuts a piece into blocks of so many, and one block keeps one thread busy; threads
 # that are started for it gain nothing, and may abort the process while it ends
@@ -466,7 +203,9 @@ def pyarrow() -> Any:
 
 def is_easy(chunk: Chunk, cells: Cells, limits: Limits) -> bool:
     """Return whether a piece is read alike by both ways."""
-    if chunk.quoted or not cells.plain or _has_long_line(chunk.data, limits.field):
+    if (chunk.quoted and not chunk.whole) or not cells.plain:
+        return False
+    if has_long_line(chunk.data, limits.field):
         return False
     if chunk.data.startswith(codecs.BOM_UTF8):  # which pyarrow takes off wherever a piece begins
         return False
@@ -479,16 +218,6 @@ def is_easy(chunk: Chunk, cells: Cells, limits: Limits) -> bool:
     except UnicodeDecodeError:
         return False  # the other way says where
     return True
-
-
-def _has_long_line(data: bytes, most: int) -> bool:
-    start = 0
-    while start + most < len(data):
-        end = data.rfind(b"\n", start, start + most + 1)
-        if end < 0:
-            return True
-        start = end + 1
-    return False
 
 
 def arrow_columns(
@@ -518,7 +247,9 @@ def arrow_columns(
                 column_names=list(names), block_size=_BLOCK, use_threads=len(chunk.data) > _BLOCK
             ),
             parse_options=pa.csv.ParseOptions(
-                delimiter=delimiter, quote_char=False, newlines_in_values=False
+                delimiter=delimiter,
+                quote_char='"' if chunk.quoted else False,
+                newlines_in_values=False,
             ),
             convert_options=pa.csv.ConvertOptions(
                 column_types=types,

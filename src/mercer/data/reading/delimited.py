@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.data.column import Parsed
+from mercer.data.column import Parsed, truths_in
 from mercer.data.errors import DataError, shorten
 from mercer.data.kinds import Kind, has_decimal_comma
 from mercer.data.reading.cells import (
@@ -21,7 +21,6 @@ from mercer.data.reading.cells import (
     numbers_at_once,
     numbers_from,
     pyarrow,
-    short_numbers,
     words_from,
 )
 from mercer.data.reading.columns import inferred, known, refuse_lacking
@@ -34,6 +33,7 @@ from mercer.data.reading.records import (
     dialect_of,
     first_records,
     records_of,
+    refuse_wide_lines,
 )
 from mercer.data.reading.source import Bytes, ReadOptions, utf8
 from mercer.data.table import Schema, Table, refuse_twins, refuse_unknown
@@ -52,7 +52,7 @@ class DelimitedFile:
         self.name, self.options = data.name, options
         self.with_arrow = _wants_arrow(options.parser)
         # as far as is known
-        self._numbers_only, self._short, self._gaps = True, True, False
+        self._numbers_only, self._gaps = True, False
         self._known = False  # whether a schema says what the columns are
         # of the whole process: the csv module has no other
         csv.field_size_limit(max(csv.field_size_limit(), options.limits.field))
@@ -61,12 +61,14 @@ class DelimitedFile:
         sample = self.stream.take(SAMPLE)
         self.stream.give_back(sample)
         self.dialect = dialect_of(
-            sample.decode("utf-8", "replace"),
+            sample[: 4 * SAMPLE].decode("utf-8", "replace"),
             options.missing,
             delimiter=options.delimiter or delimiter,
             header=options.header,
             decimal=options.decimal,
         )
+        delimiter = self.dialect.delimiter
+        refuse_wide_lines(sample, delimiter, options.limits, data.name, 1)
         first, lines = first_records(sample, self.dialect, data.name)
         if not first:
             raise DataError("the file is empty", source=data.name)
@@ -138,10 +140,7 @@ class DelimitedFile:
         place = {name: k for k, name in enumerate(self.names)}
         places = [place[name] for name in parsed]
         width, delimiter = len(self.names), self.dialect.delimiter
-        matrix, longest = None, self.options.limits.field
-        if self._short:
-            matrix = short_numbers(chunk, width, places, delimiter, self.cells, longest)
-            self._short = matrix is not None
+        matrix = None
         for gaps in (True,) if self._gaps else (False, True):
             if matrix is None:
                 matrix = numbers_at_once(chunk, width, places, delimiter, self.cells, gaps=gaps)
@@ -214,8 +213,8 @@ class DelimitedFile:
             name: "word" if kinds.get(name) in words else "number" for name in wanted
         }
         head = chunk.data.split(b"\n", _GUESS)[:_GUESS]
-        if not chunk.quoted:
-            few = Chunk(b"\n".join(head), chunk.line, False)
+        if chunk.whole or not chunk.quoted:
+            few = Chunk(b"\n".join(head), chunk.line, chunk.quoted, chunk.whole)
             for name in self.parse(few, parsed).failed:
                 if kinds.get(name) is not Kind.NUMBER:
                     parsed[name] = "word"
@@ -243,8 +242,12 @@ class DelimitedFile:
         rows = 0
         for chunk in chunks(self.stream, self.dialect, CHUNK):
             found = self.parse(chunk, schema.parsed)
-            for error in found.failed.values():
-                raise error
+            for name, error in found.failed.items():
+                words = self.parse(chunk, {name: "word"}).arrays[name]
+                truths = truths_in(words) if schema.kinds[name] is Kind.BINARY else None
+                if truths is None:
+                    raise error
+                found.arrays[name] = truths
             rows += len(found.lines)
             self.options.limits.check("rows", rows, self.name)
             arrays, lines = found.arrays, found.lines

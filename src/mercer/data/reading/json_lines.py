@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from mercer.data.errors import DataError, Limits, shorten
@@ -15,6 +17,8 @@ from mercer.resources import require_memory
 
 _SIZE = 1 << 20  # bytes of lines that are read at a time
 _CELLS = 1 << 22  # cells that are read before memory is thought of
+_LONG = 1 << 16  # characters of a line that is looked through before it is parsed
+_STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def read_json_lines(data: Bytes, options: ReadOptions) -> Table:
@@ -63,15 +67,22 @@ def json_line_blocks(
     data: Bytes, schema: Schema, rows: int, options: ReadOptions
 ) -> Iterator[Table]:
     """Read rows as the columns of a schema, block by block; the first one has all its keys."""
+    yield from row_blocks(_rows(data, options), schema, rows, data.name)
+
+
+def row_blocks(
+    found: Iterable[tuple[int, dict[str, Any]]], schema: Schema, rows: int, source: str
+) -> Iterator[Table]:
+    """Make tables of rows that were parsed, each with its line."""
     held: list[tuple[int, dict[str, Any]]] = []
     first = True
-    for line, row in _rows(data, options):
-        held.append((line, row))
+    for pair in found:
+        held.append(pair)
         if len(held) == rows:
-            yield _block(held, schema, data.name, first)
+            yield _block(held, schema, source, first)
             held, first = [], False
     if held:
-        yield _block(held, schema, data.name, first)
+        yield _block(held, schema, source, first)
 
 
 def _block(
@@ -99,13 +110,43 @@ def _rows(data: Bytes, options: ReadOptions) -> Iterator[tuple[int, dict[str, An
         lines = lines_of(piece, data.name, stream.line)
         for number, text in enumerate(lines, start=stream.line):
             if text.strip():
-                yield number, _row(text, data.name, number, options.limits)
+                yield number, json_row(text, data.name, number, options.limits)
         stream.line += len(lines)
 
 
-def _row(text: str, source: str, line: int, limits: Limits) -> dict[str, Any]:
+def _constant(word: str) -> float | None:
+    if word == "NaN":
+        return None
+    raise ValueError(f"{word} is no number of JSON")
+
+
+def json_row(
+    text: str,
+    source: str,
+    line: int,
+    limits: Limits,
+    constant: Callable[[str], Any] = _constant,
+) -> dict[str, Any]:
+    """Parse an object of numbers, words, true, false and null.
+
+    Parameters
+    ----------
+    text : str
+        The object.
+    source, line : str, int
+        Its place, for errors.
+    limits : Limits
+        Columns, and characters of an entry.
+    constant : callable
+        Value of NaN and infinity.
+    """
+    if len(text) > _LONG:
+        signs = _STRING.sub("", text)
+        if signs.count("{") + signs.count("[") > 1:  # each may take a hundred times its size
+            raise _no_row(source, line)
+        limits.check("columns", signs.count(":"), source, line)
     try:
-        row = json.loads(text, object_pairs_hook=_pairs, parse_constant=_constant)
+        row = json.loads(text, object_pairs_hook=_pairs, parse_constant=constant)
     except (ValueError, RecursionError) as error:
         place = getattr(error, "colno", None)
         reason = getattr(error, "msg", str(error))
@@ -113,7 +154,7 @@ def _row(text: str, source: str, line: int, limits: Limits) -> dict[str, Any]:
             f"this line is no JSON ({shorten(str(reason))})", source=source, line=line, column=place
         ) from None
     if not isinstance(row, dict):
-        raise DataError('each line is an object, as in {"age": 31}', source=source, line=line)
+        raise _no_row(source, line)
     for name, value in row.items():
         if isinstance(value, dict | list):
             raise DataError(
@@ -131,14 +172,15 @@ def _row(text: str, source: str, line: int, limits: Limits) -> dict[str, Any]:
     return row
 
 
+def _no_row(source: str, line: int) -> DataError:
+    words = 'each line is an object of numbers and words, as in {"age": 31}'
+    return DataError(words, source=source, line=line)
+
+
 def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        raise ValueError("a key comes twice")
+        counts = Counter(name for name, _ in pairs)
+        twice, _ = counts.most_common(1)[0]
+        raise ValueError(f"the key {shorten(twice, 30)!r} comes twice")
     return found
-
-
-def _constant(word: str) -> float | None:
-    if word == "NaN":
-        return None
-    raise ValueError(f"{word} is no number of JSON")

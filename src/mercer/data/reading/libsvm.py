@@ -212,7 +212,7 @@ def _add(part: Lines, words: list[str], line: int, options: ReadOptions, source:
             problem = f"comes after index {last}; indices grow along a line"
         elif most is not None and int(index) > most:
             problem = (
-                f"has an index beyond {most}; pass limits=Limits(columns=...) if that is meant"
+                f"has an index beyond {most}; to raise the limit, pass limits=Limits(columns=...)"
             )
         else:
             number = number_of(value)

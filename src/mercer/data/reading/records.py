@@ -17,7 +17,8 @@ from mercer.data.kinds import date_of, has_decimal_comma, number_of
 #
 # A delimited text in pieces of whole records, and records cut into fields.
 #
-# Pieces without quotes are cut at line ends and delimiters by the fastest means there are; a
+# Pieces without quotes are cut at line ends and delimiters by the fastest means there are. In a
+# piece whose quotes stand around whole fields of one line, records end where lines do. Any other
 # piece with quotes goes through Python's csv module, which alone knows where its records end.
 
 _LINE_END = re.compile(rb"\r\n|\n|\r|$")
@@ -35,6 +36,8 @@ class Chunk:
         The number of the first one in the file.
     quoted : bool
         Whether quotes, or runs of blanks, make line ends and delimiters ambiguous.
+    whole : bool
+        Whether there are quotes, all around whole fields without line ends or quotes in them.
     held : list of lists of (fields, line)
         Its records, if they had to be cut to see where the last one ends; taken out when used.
     """
@@ -42,6 +45,7 @@ class Chunk:
     data: bytes
     line: int
     quoted: bool
+    whole: bool = False
     held: list[list[tuple[list[str], int]]] = field(default_factory=list)
 
 
@@ -113,6 +117,29 @@ def _last_line_end(data: bytes) -> int:
     return cut if cut >= 0 else data.rfind(b"\r", 0, -1)
 
 
+def refuse_wide_lines(data: bytes, delimiter: str, limits: Limits, name: str, line: int) -> None:
+    """Raise if a line has more fields than columns are allowed, before it is cut into them.
+
+    Delimiters may be part of an entry: as many as an entry may have characters are no fields.
+    """
+    if limits.columns is None or not has_long_line(data, limits.columns + limits.field):
+        return
+    for number, one in enumerate(data.split(b"\n"), start=line):
+        fields = max(part.count(delimiter.encode()) for part in one.split(b"\r"))
+        limits.check("columns", fields - limits.field, name, number)
+
+
+def has_long_line(data: bytes, most: int) -> bool:
+    """Return whether a line has more bytes."""
+    start = 0
+    while start + most < len(data):
+        end = data.rfind(b"\n", start, start + most + 1)
+        if end < 0:
+            return True
+        start = end + 1
+    return False
+
+
 def lines_of(data: bytes, name: str, line: int) -> list[str]:
     """Decode lines, whatever they end with; what is not UTF-8 is named."""
     try:
@@ -150,15 +177,25 @@ def chunks(stream: LineStream, dialect: Dialect, size: int) -> Iterator[Chunk]:
     """Yield the rest of a file in pieces of whole records."""
     while data := stream.take(size):
         line = stream.line
+        refuse_wide_lines(data, dialect.delimiter, stream.limits, stream.name, line)
         quoted = dialect.delimiter == " " or b'"' in data
-        held = []
-        if b'"' in data:
+        held, whole = [], b'"' in data and _quotes_whole_fields(data, dialect.delimiter)
+        if b'"' in data and not whole:
             data, records = _to_the_end_of_the_record(data, dialect, stream, size)
             held.append(records)
         stream.line += max(data.count(b"\n"), data.count(b"\r")) + (
             not data.endswith((b"\n", b"\r"))
         )
-        yield Chunk(data, line, quoted, held)
+        yield Chunk(data, line, quoted, whole, held)
+
+
+def _quotes_whole_fields(data: bytes, delimiter: str) -> bool:
+    """Return whether all quotes stand around whole fields, with no quote or line end inside."""
+    if delimiter == " ":
+        return False
+    mark = re.escape(delimiter.encode())
+    field = rb'(?:^|(?<=%s))"[^"\r\n]*"(?=%s|\r|\n|\Z)' % (mark, mark)
+    return 2 * len(re.findall(field, data, re.MULTILINE)) == data.count(b'"')
 
 
 def _to_the_end_of_the_record(
@@ -182,6 +219,7 @@ def _to_the_end_of_the_record(
                     source=stream.name,
                     line=line,
                 ) from error
+            refuse_wide_lines(more, dialect.delimiter, stream.limits, stream.name, begun)
             data += more
             stream.limits.check("line", len(data) - 8 * size, stream.name, begun)
 
@@ -191,7 +229,7 @@ def _explained(error: csv.Error) -> str:
     if "field larger" in text:
         return (
             f"more than {csv.field_size_limit()} characters in one entry; close the quotes, or "
-            "pass limits=Limits(field=...) if that is meant"
+            "raise the limit with limits=Limits(field=...)"
         )
     return text + "; quotes inside a field are doubled"
 
@@ -225,7 +263,8 @@ def records_of(chunk: Chunk, width: int, dialect: Dialect, limits: Limits, name:
         lines = [line for line in lines if line]
     for row, line in enumerate(lines):
         if line.count(delimiter) != width - 1:
-            raise _ragged(line.split(delimiter), width, name, numbers[row])
+            last = line.rpartition(delimiter)[2]
+            raise _ragged(1 + line.count(delimiter), last, width, name, numbers[row])
     fields = delimiter.join(lines).split(delimiter) if lines else []
     records = Records([fields[k::width] for k in range(width)], numbers)
     if lines and max(map(len, lines)) > limits.field:
@@ -252,20 +291,19 @@ def _quoted(lines: list[str], chunk: Chunk, width: int, dialect: Dialect, name: 
             raise DataError(_explained(error), source=name, line=line) from error
     for record, line in pairs:
         if len(record) != width:
-            raise _ragged(record, width, name, line)
+            raise _ragged(len(record), record[-1], width, name, line)
     records = [record for record, _ in pairs]
     columns = [list(column) for column in zip(*records, strict=True)] or [[] for _ in range(width)]
     return Records(columns, [line for _, line in pairs])
 
 
-def _ragged(record: list[str], width: int, name: str, line: int) -> DataError:
-    last = shorten(record[-1]) if record else ""
+def _ragged(fields: int, last: str, width: int, name: str, line: int) -> DataError:
     return DataError(
-        f"{len(record)} fields, but there are {width} columns; the last field is {last!r}. Quote "
-        "fields that hold the delimiter, or pass delimiter=...",
+        f"{fields} fields, but there are {width} columns; the last field is {shorten(last)!r}. "
+        "Quote fields that hold the delimiter, or pass delimiter=...",
         source=name,
         line=line,
-        column=min(len(record), width) + 1 if len(record) > width else len(record),
+        column=min(fields, width + 1),
     )
 
 

@@ -82,6 +82,11 @@ def _(step: Columns, graph: Graph, x: str) -> str:
 
 @_step.register
 def _(step: Stretch, graph: Graph, x: str) -> str:
+    if step.factors.array.ndim == 0:  # which onnxruntime may turn into a float32
+        raise OnnxExportError(
+            "the kernel's scale is so extreme that its square is out of the range of numbers; "
+            "scale the features, and fit again"
+        )
     return graph.scaled(x, step.factors.array)
 
 

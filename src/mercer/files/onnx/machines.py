@@ -37,6 +37,7 @@ from mercer.files.onnx.graph import (
 )
 from mercer.files.onnx.kernels import diagonal, features, functions, kernel_values
 from mercer.fitting import TableModel
+from mercer.gram.centering import CenteredFeatures
 from mercer.kernels import Precomputed
 from mercer.machines.base.targets import rule_of
 from mercer.machines.bayes.gaussian_classifier import GaussianClassifier
@@ -264,8 +265,12 @@ def _(machine: OneClassDropIn, graph: Graph, x: str) -> list[Output]:
 def _(machine: EnclosingBall, graph: Graph, x: str) -> list[Output]:
     if isinstance(machine.kernel_, Precomputed):
         raise OnnxExportError("EnclosingBall: a precomputed kernel does not tell k(x, x)")
-    expression = bind_columns(machine.kernel_.expression(), machine._column_names())
-    own = graph.column(diagonal(expression, graph, x), 0)
+    moved = getattr(machine._expansion, "features", None)
+    if isinstance(moved, CenteredFeatures):
+        own = graph.column(squared_lengths(graph, features(moved, graph, x)), 0)
+    else:
+        expression = bind_columns(machine.kernel_.expression(), machine._column_names())
+        own = graph.column(diagonal(expression, graph, x), 0)
     f = graph.column(functions(machine._expansion, graph, x), 0)
     squared = graph.add(graph.sub(own, graph.add(f, f)), graph.number(machine._centre))
     return _novelty(graph, graph.op("Neg", squared), float(machine.offset_))

@@ -47,6 +47,11 @@ def _make_values(found: Fields) -> Values:
     return Values(listed, {each: i for i, each in enumerate(listed)})
 
 
+def _make_search(found: Fields) -> RowSearch:
+    unit = found.get("unit")  # a file from before 0.16 has none
+    return RowSearch(found["source"], 1.0 if unit is None else unit)
+
+
 def _make_distinct(found: Fields) -> DistinctRows:
     group = found["group"]
     if len(group) and not -1 <= int(group.min()) <= int(group.max()) < len(found["first"]):
@@ -123,7 +128,7 @@ record(Neighbourhoods, "index: i8[_,_]", group="answer")
 record(
     DistinctRows, "first: i8[m]\nweight: f8[m]\ngroup: i8[n]\nmerged?: bool", make=_make_distinct
 )
-record(RowSearch, "source: Source{n=n,d=d}", group="search")
+record(RowSearch, "source: Source{n=n,d=d}\nunit?: float", make=_make_search, group="search")
 record(MatrixSearch, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")
 record(RowSimilarity, "source: Source{n=n,d=d}", group="search")
 record(MatrixSimilarity, "matrix: f[_,_]\nrows: i8[n]<d\ngiven: int=d", group="search")

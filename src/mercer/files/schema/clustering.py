@@ -42,7 +42,7 @@ record(KernelDiagonal, "expression: expression", group="lengths")
 for _kind in (Plain, RatioCut, NormalizedCut, DoublyStochastic):
     record(_kind, "weight: F[n]", group="normalization")
 record(BySign, "column: int", group="grouping")
-record(ByCentre, "centres: f8[m,_]\nowner: i8[m]\nlevel: F[_]", group="grouping")
+record(ByCentre, "centres: f8[m,_]\nlevel: F[c]\nowner: i8[m]<c", group="grouping")
 
 MEANS = """
     _store?: none

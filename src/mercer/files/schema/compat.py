@@ -21,12 +21,12 @@ _SVM = """
     machine_: @machine
     _reader: Rows | none
     _sparse: bool
-    shape_fit_: tuple(int)
+    shape_fit_: shape[n,_]
     fit_status_: int
     support_: i4[s]<n
     dual_coef_: f8[p,s] | csr[p,s]
     intercept_: f8[_]
-    support_vectors_: rows[s,_] | f[0,0]
+    support_vectors_: f[0,0] | rows[s,_]
 """
 _CLASSES = (
     _SVM
@@ -51,10 +51,19 @@ for _name, _text in (
     machine(getattr(compat, _name), _text, name=f"sklearn.{_name}")
 
 _LINEAR = "solution_?: Solution\n_judgement?: Certificate\nn_iter_: int | i[_]\n"
+
+
+def _check_linear(made: Any) -> None:
+    classes, functions = len(made.classes_), made.coef_.shape[0]
+    if functions != (1 if classes == 2 and made.multi_class != "crammer_singer" else classes):
+        raise ValueError(f"{classes} classes do not have {functions} function(s)")
+
+
 machine(
     compat.LinearSVC,
     _LINEAR + "classes_: labels[c]\ncoef_: f[_,d] | csr[_,d]\nintercept_: f[_] | float",
     name="sklearn.LinearSVC",
+    check=_check_linear,
 )
 machine(
     compat.LinearSVR,
@@ -228,6 +237,12 @@ def _make_neighbors(found: Fields) -> Any:
     method = found.get("_fit_method")
     if method is None:
         return made
+    counts = [len(c) for c in found["classes_"]] if isinstance(found["classes_"], list) else []
+    codes = found["_y"]
+    if codes.ndim != 1 + bool(counts) or (codes < 0).any():
+        raise ValueError("the labels of rows are of other questions than the classes")
+    if counts and (codes.shape[1] != len(counts) or (codes >= counts).any()):
+        raise ValueError("the labels of rows are not among the classes")
     if method not in ("brute", *_TREES):
         raise ValueError(f"there is no search {method!r:.60}")
     made._tree = None

@@ -1,5 +1,6 @@
 """Schema of PCA, ICA, MDS, CCA, Fisher's discriminant, whitening, and autoencoders."""
 
+from dataclasses import fields
 from typing import Any
 
 from mercer.files.schema.records import FITTED, JUDGED, machine, record
@@ -20,7 +21,7 @@ from mercer.machines.decomposition.pca import PCA
 from mercer.machines.decomposition.preimage import Exact, Impossible, Iterated, Learned
 from mercer.machines.decomposition.probabilistic_pca import ProbabilisticPCA
 from mercer.machines.decomposition.probabilistic_pca_em import Plane
-from mercer.machines.decomposition.whiten import LogShift, Whiten
+from mercer.machines.decomposition.whiten import LogShift, Whiten, WhiteningQuantities
 from mercer.machines.discriminant.fisher import FisherDiscriminant, Mahalanobis, SharedGaussian
 from mercer.machines.discriminant.problem import Directions
 from mercer.machines.neural.autoencoder import Autoencoder, VariationalAutoencoder
@@ -31,13 +32,18 @@ record(Modes, "values: f8[k]\nvectors: f8[n,k]", group="answer")
 record(
     Plane, "mean: f8[d]\nloadings: f8[d,k]\nnoise: float\nlikelihoods: none | f8[_]", group="answer"
 )
+record(
+    WhiteningQuantities,
+    "\n".join(f"{each.name}: number" for each in fields(WhiteningQuantities)),
+    group="quantities",
+)
 record(Unmixing, "mean: f8[d]\ncomponents: f8[k,d]", group="answer")
 record(
     CanonicalPairs,
     """
     values: f8[k]
     coef_x, coef_y: f8[n,k]
-    rank_x, rank_y: int
+    rank_x, rank_y: none | int
     bound: number
     weights_x, weights_y: none | f8[_,k]
     """,
@@ -157,7 +163,7 @@ machine(
     cv_scores_?: F[_,_]
     penalties_?: F[_] | list(param)
     correlations_: f8[k]
-    rank_x_, rank_y_: int
+    rank_x_, rank_y_: none | int
     _x: FittedView{d=d,k=k}
     _y: FittedView{k=k}
     dual_coef_x_, dual_coef_y_: f8[n,k]

@@ -74,6 +74,7 @@ def is_linear_pattern(value: Any) -> bool:
 # f8 f4 f              a finite array: float64, float32, either
 # F                    an array of float64 that may hold infinity and NaN
 # i8 i4 i b            an array of int64, int32, either; of truth values
+# shape                a tuple of sizes
 # array                any array
 # labels               an array of numbers, truth values or strings
 # words                an array of strings
@@ -87,7 +88,8 @@ def is_linear_pattern(value: Any) -> bool:
 # Sizes are letters, equal wherever a record has the same letter, or numbers: `coef: f8[s,k]`
 # beside `points: rows[s,d]` says that there is a coefficient for each point. `Name{k=c}` says
 # that the size k inside is c here; `int=d` that the number is the size d; `i8[n]<k` that all
-# entries are places among k.
+# entries are places among k, which another field must say: the table is not built otherwise. With
+# `i8[n]<k?` that field may lack, as it does in files of earlier releases.
 
 Sizes = dict[str, int]
 
@@ -97,7 +99,7 @@ _OPTION = re.compile(
     r"(?:\[(?P<sizes>[\w,]*)\])?"
     r"(?:\{(?P<given>[\w=,]*)\})?"
     r"(?:=(?P<equals>\w+))?"
-    r"(?:<(?P<below>\w+))?"
+    r"(?:<(?P<below>\w+\??))?"
 )
 _CONTAINERS = {"list": list, "tuple": tuple, "dict": dict}
 
@@ -168,6 +170,24 @@ def _read_option(text: str) -> Option:
         found["below"] or "",
         read_type(found["inside"]) if found["inside"] is not None else None,
     )
+
+
+def all_options(kind: Type) -> list[Option]:
+    """Return the options of a type, those inside of containers among them."""
+    inner = [all_options(option.inside) for option in kind.options if option.inside is not None]
+    return [*kind.options, *(option for found in inner for option in found)]
+
+
+def bounds_of(kind: Type) -> set[str]:
+    """Return the sizes that entries of a type are places among."""
+    return {option.below.rstrip("?") for option in all_options(kind)} - {""}
+
+
+def sizes_said(kind: Type) -> set[str]:
+    """Return the sizes that values of a type may say."""
+    options = all_options(kind)
+    letters = [(*(o.sizes or ()), o.equals, *(outer for _, outer in o.given)) for o in options]
+    return {letter for found in letters for letter in found} - {"", "_"}
 
 
 # --- is a value of a type? -----------------------------------------------------------------------
@@ -260,16 +280,17 @@ def _has_sizes(value: Any, option: Option, sizes: Sizes) -> bool:
     if option.equals and not _bind((option.equals,), (int(value),), sizes):
         return False
     if option.sizes is not None:
-        shape = tuple(value.shape)
+        shape = value if option.name == "shape" else tuple(value.shape)
         short = option.name == "rows" and len(shape) == 1  # strings have no columns
         symbols = option.sizes[:1] if short else option.sizes
         if not _bind(symbols, shape, sizes):
             return False
     if not option.below or not value.size:
         return True
-    return bool(value.min() >= 0) and (
-        option.below not in sizes or bool(value.max() < sizes[option.below])
-    )
+    letter = option.below.rstrip("?")
+    if letter not in sizes:
+        return letter != option.below and bool(value.min() >= 0)
+    return bool(value.min() >= 0 and value.max() < sizes[letter])
 
 
 def _array(dtypes: str, finite: bool = True) -> Callable[[Any], bool]:
@@ -294,6 +315,10 @@ def is_words(value: Any) -> bool:
 
 def _is_labels(value: Any) -> bool:
     return is_words(value) or (isinstance(value, np.ndarray) and value.dtype.kind in "biuf")
+
+
+def _is_shape(value: Any) -> bool:
+    return isinstance(value, tuple) and all(type(size) is int and size >= 0 for size in value)
 
 
 def _is_csr(value: Any) -> bool:
@@ -329,6 +354,7 @@ _SIMPLE: dict[str, Callable[[Any], bool]] = {
     "i4": _array("i4"),
     "i": _array("i4 i8"),
     "b": _array("?"),
+    "shape": _is_shape,
     "array": lambda value: isinstance(value, np.ndarray),
     "labels": _is_labels,
     "words": is_words,
@@ -462,6 +488,10 @@ def record(
     """
     types, optional = _read_fields(text)
     name = name or kind.__name__
+    said = set().union(*map(sizes_said, types.values()))
+    for each, typed in types.items():
+        if not bounds_of(typed) <= said:
+            raise ValueError(f"{name}.{each}: {typed.text}: no field says how many there are")
     parameters = frozenset(_parameters(kind))
     if not closed:
         for parameter in parameters - types.keys():
@@ -473,6 +503,23 @@ def record(
     _NAMES[kind] = name
     if group:
         _GROUPS[group] = _GROUPS.get(group, frozenset()) | {name}
+
+
+def retired(name: str, options: str, make: Callable[[Fields], Any]) -> None:
+    """Let files of the last version hold a class that is no more, and be read as another.
+
+    Parameters
+    ----------
+    name : str
+        Its name in files.
+    options : str
+        Names of its fields, which are parameters.
+    make : callable
+        Returns what takes its place.
+    """
+    types = {option: read_type("param") for option in options.split()}
+    every = frozenset(types)
+    RECORDS[name] = Record(name, type(None), types, every, every, make=make)
 
 
 def _read_fields(text: str) -> tuple[dict[str, Type], frozenset[str]]:
@@ -530,7 +577,7 @@ def check_fields(described: Record, found: Fields, inside: Mapping[int, Sizes]) 
         raise ModelFormatError(f"{described.name} has no field {name!r:.60}")
     checker = Checker(name_of, _GROUPS, lambda value: inside.get(id(value), {}))
     sizes: Sizes = {}
-    for name, kind in described.types.items():
+    for name, kind in sorted(described.types.items(), key=lambda item: bool(bounds_of(item[1]))):
         if name in found and not checker.fits(found[name], kind, sizes):
             known = _show_sizes(kind, sizes)
             expected = _EXPLAINED.get(kind.text, kind.text)

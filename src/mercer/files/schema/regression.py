@@ -1,5 +1,7 @@
 """Schema of ridge regression, logistic regression, and Gaussian processes."""
 
+from typing import Any
+
 from mercer.files.schema.records import FITTED, machine, record
 from mercer.machines.gaussian_process.classifier import GaussianProcessClassifier
 from mercer.machines.gaussian_process.covariance import (
@@ -21,6 +23,14 @@ from mercer.machines.multitask.gaussian_process import (
 from mercer.machines.multitask.problem import TaskPosterior
 from mercer.machines.ridge.kernel_ridge import KernelRidge
 from mercer.machines.ridge.problem import Coefficients, PathValue
+
+
+def check_functions(machine: Any) -> None:
+    """Refuse classes that are not as many as functions tell apart."""
+    classes, functions = len(machine.classes_), machine.solution_.value.coef.shape[1]
+    if functions != (1 if classes == 2 else classes):
+        raise ValueError(f"{classes} classes do not have {functions} function(s)")
+
 
 record(
     Coefficients,
@@ -92,7 +102,7 @@ LOGISTIC = (
     _walk?: SGDState
     """
 )
-machine(LogisticRegression, LOGISTIC)
+machine(LogisticRegression, LOGISTIC, check=check_functions)
 
 # --- Gaussian processes ---------------------------------------------------------------------------
 
@@ -155,8 +165,8 @@ record(
     LaplaceSpread,
     """
     source: none | Source{n=n,d=d}
-    given: int
-    rows: i8[n]
+    given: int=g
+    rows: i8[n]<g
     roots: f8[n,k]
     factors: f8[k,n,n]
     """,
@@ -178,6 +188,7 @@ machine(
     log_marginal_likelihood_value_: number
     n_iter_: int
     """,
+    check=check_functions,
 )
 record(
     TaskPosterior,
@@ -196,13 +207,14 @@ record(
     TaskSpread,
     """
     source: none | Source{n=n,d=d}
-    given: int
-    rows: i8[n]
+    given: int=g
+    rows: i8[n]<g
     tasks: f8[k,k]
     basis: none | f8[n,n]
     shares: none | f8[n,k]
     factor: none | f8[r,r]
-    task, row: none | i8[r]
+    task: none | i8[r]<k
+    row: none | i8[r]<n
     """,
     group="tasks",
 )

@@ -109,7 +109,7 @@ machine(MultipleKernel, "machine: @machine\ncombined_: Combined\nmachine_: @mach
 
 record(
     EliminationPath,
-    "ranking: i8[d]\nsizes: i8[m]\nfeatures: tuple(i8[_])[m]\nlosses: tuple(f8[_])[m]",
+    "ranking: i8[d]\nsizes: i8[m]\nfeatures: tuple(i8[_]<d)[m]\nlosses: tuple(f8[_])[m]",
 )
 machine(
     FeatureElimination,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import MISSING, fields
 from typing import Any
 
@@ -22,7 +23,7 @@ from mercer.approximation.random_features import (
     OnColumns,
     TensorSketch,
 )
-from mercer.files.schema.records import ENUMS, FUNCTIONS, Fields, record
+from mercer.files.schema.records import ENUMS, FUNCTIONS, Fields, record, retired
 from mercer.gram.centering import CenteredFeatures
 from mercer.gram.evaluated import KernelExpansion, Source
 from mercer.gram.factored import FeatureExpansion
@@ -77,10 +78,24 @@ for _name in certificates.__all__:
         _kind = getattr(certificates, _name)
         record(_kind, _plain(_kind), group="quantities")
 
+
+def _solver(kind: type[Solver], kept: str | None = None) -> Callable[[Fields], Solver]:
+    """Return what makes a solver of its options, those without effect left out."""
+    return lambda found: kind(
+        **{
+            name: option
+            for name, option in found.items()
+            if name not in kind.without_effect and (kept is None or name in kept.split())
+        }
+    )
+
+
 for _name in solvers.__all__:  # options of solvers are parameters
     _kind = getattr(solvers, _name)
     if isinstance(_kind, type) and issubclass(_kind, Solver) and _kind is not Solver:
-        record(_kind, group="solver")
+        record(_kind, group="solver", make=_solver(_kind))
+for _name, (_other, _options, _kept) in solvers.RETIRED.items():
+    retired(_name, _options, _solver(getattr(solvers, _other), _kept))
 for _kind in (solvers.Gap, solvers.Violation, solvers.PlusPlus, solvers.RandomPoints):
     record(_kind, group="option")
 for _kind in (solvers.Given, solvers.Relaxed):

@@ -113,8 +113,9 @@ _FITTED = FITTED.replace("solution_:", "solution_?:").replace("_judgement:", "_j
 _SUPPORT = """
     n_iter_?: int
     _expansion: @expansion{d=d}
-    support_: i8[s]<n
-    support_vectors_?: rows[s,d] | rows[s,_] | f8[0,0]
+    _n_rows?: int=n
+    support_: i8[s]<n?
+    support_vectors_?: f8[0,0] | rows[s,d] | rows[s,_]
 """
 # a fit to rows in blocks leaves what belongs to single rows with the blocks
 machine(

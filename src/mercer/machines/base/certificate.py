@@ -18,14 +18,15 @@ from sklearn.exceptions import ConvergenceWarning
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.backends.lapack import blas_threads_for
 from mercer.gram import Gram, Source, exact
 from mercer.gram.definite import NEGATIVE, has_negative_curvature, is_soon_shown
 from mercer.gram.policy import PROVEN_ROWS
 from mercer.machines.base.approximate import in_words, is_trying_settings
 from mercer.rows.devices import where_rows_are
-from mercer.rows.points import is_objects, is_sparse
+from mercer.rows.points import is_objects, is_sparse, to_host
 from mercer.solvers.base import Solution, Solver, Status
-from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify
+from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify, norms
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -138,14 +139,19 @@ def _to_be_factored(gram: Gram) -> bool:
 def certify_gap(problem: Any, value: Any, tol: float) -> Certificate:
     """Judge an answer by its duality gap, relative to the objective.
 
-    A gap of 100 % bounds nothing, whatever the tolerance.
+    A gap of 100 % bounds nothing, whatever the tolerance. Where no slack is allowed, every
+    violation costs infinitely much: then the gap of the rescaled classifier counts.
     """
     found = certify(problem, value, tol)
     measured = found.quantities
-    ok = measured.relative_gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
     if not isfinite(measured.indefiniteness):
         return replace(found, ok=False)  # nothing is known of an optimum
-    statement = f"the objective is within {measured.relative_gap:.1e} of the optimum, relatively"
+    gap, objective = measured.relative_gap, "the objective"
+    if not isfinite(gap) and isfinite(getattr(measured, "rescaled_gap", gap)):
+        gap = measured.rescaled_gap
+        objective = "multiplied by a constant that brings its margin to 1, its objective"
+    ok = gap <= min(tol, VACUOUS) and measured.infeasibility <= _FEASIBLE
+    statement = f"{objective} is within {gap:.1e} of the optimum, relatively"
     return Certificate(bool(ok), measured, tol, statement)
 
 
@@ -175,7 +181,8 @@ class Certified:
                 f"{type(self).__name__} has no certificate_ before it is fitted; call fit first"
             )
         if isinstance(held, LazyPointsCertificate | LazyDataCertificate):
-            held = held.compute()
+            with blas_threads_for(range(held.rows)):
+                held = held.compute()
             self._judgement = held
             agree(self, stacklevel=3)
         held = self._judgement = in_words(self, held)
@@ -199,6 +206,7 @@ class Certified:
 _LARGE = 1e8  # k(x, x) above this, or below its inverse
 _ALIKE = 1e-6  # of k(x, x): squared distances between rows below this cancel
 _FAR = 1e3  # of the spread of the rows: their distance from the origin
+_MIDDLE = 1000  # rows that tell where the middle is
 _SLIGHT = 1e-6  # of k(x, x): a penalty below it leaves K nearly singular
 _UNEVEN = 1e4  # largest over smallest weight
 _CANCELLING = 1e8  # what coefficients sum up to before they cancel; f itself is about one
@@ -249,12 +257,20 @@ def _even(weights: Array | None, size: float) -> bool:
 
 
 def _near(X: Points) -> bool:
-    """Return whether rows are not farther from the origin than their spread leaves digits for."""
+    """Return whether rows are near the origin, and their mean, for the digits of their spread.
+
+    The spread is that of rows in the middle: a single one that is far away moves the mean, from
+    which distances are taken, away from all others.
+    """
     if is_sparse(X) or is_objects(X) or X.dtype.kind != "f" or X.size == 0:
         return True  # zeros in most places, or no numbers
     low, high = X.min(axis=0), X.max(axis=0)  # not abs(X), which would copy X
     spread = float((high - low).max())
-    return bool(max(high.max(), -low.min()) <= _FAR * spread)
+    some = to_host(X[:: max(1, len(X) // _MIDDLE)])
+    middle = np.median(some, axis=0)
+    typical = float(np.median(norms((some - middle).T)))
+    moved = float(np.linalg.norm(to_host(X.mean(axis=0)) - middle))
+    return bool(max(high.max(), -low.min()) <= _FAR * spread and moved <= _FAR * typical)
 
 
 def _apart(gram: Gram, diagonal: Array, size: float) -> bool:

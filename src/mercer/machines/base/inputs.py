@@ -15,14 +15,25 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_array, check_consistent_length, check_X_y, validate_data
 
+from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
 from mercer.data.table import Table
+from mercer.expression import reads_columns
+from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.rows.blocks import RowBlocks
 from mercer.rows.chunks import chunked
 from mercer.rows.dask.chunks import is_dask
 from mercer.rows.device_rows import CardRows
-from mercer.rows.points import as_points, is_sequence_data, is_sparse, refuse_broken_sparse, to_host
+from mercer.rows.points import (
+    as_points,
+    column_names,
+    is_sequence_data,
+    is_sparse,
+    mixed_rows,
+    refuse_broken_sparse,
+    to_host,
+)
 
 # --- explaining ----------------------------------------------------------------------------------
 #
@@ -438,8 +449,12 @@ def training_rows(
     machine: Any, X: Any, y: Any, precomputed: bool, **target: Any
 ) -> tuple[Points, Array]:
     """Check training rows and targets, and let the machine remember the columns."""
-    if is_sequence_data(X):
-        return _training_sequences(machine, X, y, **target)
+    mixed = _mixed_points(machine, X, "kernel", "kernel_x", "kernels")
+    if mixed is not None or is_sequence_data(X):
+        rows, y = _training_sequences(machine, X if mixed is None else mixed, y, **target)
+        if mixed is not None:
+            _remember_mixed(machine, X, mixed, True)
+        return rows, y
     accept: dict[str, Any] = {"accept_sparse": False if precomputed else "csr"}
     rows, targets = read_rows(machine, X, y, **accept, **target)
     rows = to_host(rows) if precomputed else choose_backend().placed(rows)
@@ -451,6 +466,10 @@ def training_rows(
 
 def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
     """Check training rows that have no targets, and let the machine remember the columns."""
+    mixed = _mixed_points(machine, X, "kernel", "kernel_x", "kernels")
+    if mixed is not None:
+        _remember_mixed(machine, X, mixed, True)
+        return mixed
     if is_sequence_data(X):
         for name in ("n_features_in_", "feature_names_in_"):
             machine.__dict__.pop(name, None)
@@ -461,6 +480,46 @@ def training_rows_alone(machine: Any, X: Any, precomputed: bool) -> Points:
     if not precomputed:
         warn_of_spread(machine, rows)
     return rows
+
+
+def _mixed_points(machine: Any, X: Any, *names: str) -> Points | None:
+    """Return rows with text in some columns, if a kernel, by its name, reads columns; else None."""
+    given = next((getattr(machine, name) for name in names if hasattr(machine, name)), None)
+    if not _reads_columns(given):
+        return None
+    try:
+        return mixed_rows(X)
+    except ValueError as error:
+        raise ValueError(f"{type(machine).__name__}: {error}") from error
+
+
+def _reads_columns(kernel: Any) -> bool:
+    """Return whether a kernel, written down or not, or each of several, chooses columns first."""
+    if isinstance(kernel, list | tuple):
+        return bool(kernel) and all(map(_reads_columns, kernel))
+    if isinstance(kernel, ApproximateKernel):
+        return _reads_columns(kernel.kernel)
+    if isinstance(kernel, str) and "[" in kernel:
+        return _reads_columns(resolve(kernel))
+    if not isinstance(kernel, Kernel) or isinstance(kernel, Precomputed):
+        return False
+    return reads_columns(kernel.expression())
+
+
+def _remember_mixed(machine: Any, X: Any, rows: Points, fitting: bool) -> None:
+    """Let the machine remember the columns of mixed rows, or compare them with those of the fit."""
+    names, width, name = column_names(X), len(rows[0]), type(machine).__name__
+    if fitting:
+        machine.__dict__.pop("feature_names_in_", None)
+        machine.n_features_in_ = width
+    elif machine.__dict__.get("n_features_in_") != width:
+        raise ValueError(
+            f"X has {width} features, but {name} is expecting "
+            f"{machine.__dict__.get('n_features_in_', 'strings of')} features as input"
+        )
+    if names is not None:
+        refuse_twin_columns(machine, X)
+        _remember_names(machine, names, fitting)
 
 
 def rows_of_fits(X: Any) -> Any:
@@ -482,6 +541,10 @@ def new_rows(machine: Any, X: Any, precomputed: bool, *, stay: bool = False) -> 
 
     Those that `stay` are sent where rows of a fit are, for more than one answer.
     """
+    mixed = _mixed_points(machine, X, "kernel_", "kernel_x_")
+    if mixed is not None:
+        _remember_mixed(machine, X, mixed, False)
+        return mixed
     sequences, name = is_sequence_data(X), type(machine).__name__
     if sequences == hasattr(machine, "n_features_in_"):
         fitted, got = "strings or lists of tokens", "rows of numbers"
@@ -560,9 +623,14 @@ def numbers_of(machine: Any, table: Table) -> Points:
 
 def remember_columns(machine: Any, table: Table, fitting: bool) -> None:
     """Let the machine remember the columns of a table, or compare them with those of the fit."""
-    names, known = table.columns, getattr(machine, "feature_names_in_", None)
     if fitting:
-        machine.n_features_in_ = len(names)
+        machine.n_features_in_ = len(table.columns)
+    _remember_names(machine, table.columns, fitting)
+
+
+def _remember_names(machine: Any, names: list[str], fitting: bool) -> None:
+    known = getattr(machine, "feature_names_in_", None)
+    if fitting:
         machine.feature_names_in_ = np.array(names, dtype=object)
     elif known is not None and list(known) != names:
         unseen = [name for name in names if name not in set(known)]

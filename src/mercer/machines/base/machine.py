@@ -20,6 +20,7 @@ from mercer.approximation import Approximation
 from mercer.arguments import NamedArguments, arguments_of, first_argument
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
+from mercer.backends.lapack import blas_threads_for
 from mercer.deadline import within
 from mercer.gram import Expansion
 from mercer.html import page
@@ -524,6 +525,7 @@ def _guarded(method: F, limit_of: Callable[[Any], float | None]) -> F:
             np.errstate(all="ignore"),
             at_its_place(self, learning=True),
             explained_full_card(kind.__name__),
+            blas_threads_for(*args[:2], kwargs.get("X"), kwargs.get("y")),
         ):
             rows = args[0] if args else kwargs.get("X")
             work: Any = method

@@ -18,8 +18,9 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array, Points
-from mercer.gram import Expansion
+from mercer.gram import Expansion, FactoredGram, Gram
 from mercer.gram.accurate_products import gamma
+from mercer.gram.centering import CenteredFeatures
 from mercer.gram.factored import FeatureExpansion
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.features import feature_map
@@ -68,6 +69,58 @@ def far_origin(kernel: Kernel, X: Points, rows: Array) -> Array | None:
 def less_origin(X: Points, origin: Array | None) -> Points:
     """Return rows less the origin, in float64: they keep all of their digits."""
     return X if origin is None else np.asarray(to_host(X), dtype=np.float64) - origin
+
+
+def about_origin(kernel: Kernel, X: Points, rows: Array) -> FactoredGram | None:
+    """Return the Gram of rows less an origin, where columns are far from zero; else None.
+
+    For machines with a free constant whose functions stay those of rows less the origin: new rows
+    are moved, too, before anything is multiplied, and no digit is lost. There may be more columns
+    than rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        What compares the rows.
+    X : Points
+        Rows.
+    rows : int array
+        Those that count.
+    """
+    origin = far_origin(kernel, X, rows)
+    if origin is None:
+        return None
+    features = feature_map(Linear().expression(), len(origin))
+    assert features is not None
+    F = less_origin(X if len(rows) == len(X) else take(X, rows), origin)
+    return FactoredGram.of(CenteredFeatures(features, origin), F)
+
+
+def less_given(expansion: Expansion, origin: Array | None) -> Expansion:
+    """Return f of rows less the origin as a function of rows as they are given, which it moves."""
+    if origin is None:
+        return expansion
+    features = feature_map(Linear().expression(), len(origin))
+    assert features is not None
+    weights = weights_of(expansion, len(origin))
+    return FeatureExpansion(CenteredFeatures(features, origin), weights, np.zeros(weights.shape[1]))
+
+
+def constant_as_given(gram: Gram, weights: Array | None, constants: Array) -> Array:
+    """Return the constants of w'x + b at rows as they are given, from those of rows less an origin.
+
+    Parameters
+    ----------
+    gram : Gram
+        That of the fit; its features say what was taken off.
+    weights : (d, k) array or None
+        w.
+    constants : (k,) array
+        b of rows less the origin.
+    """
+    if weights is None or not isinstance(gram.features, CenteredFeatures):
+        return constants
+    return constants - gram.features.mean @ weights
 
 
 def as_given(expansion: Expansion, constants: Array, origin: Array | None) -> tuple[Any, Array]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -215,6 +215,8 @@ class JointTable:
     3.0
     >>> float(hits.conditional("x", given="h")[1, 2] * 8)
     3.0
+    >>> hits.conditional("h", given={"x": 3}).tolist()
+    [0.4, 0.6]
     >>> round(hits.independence("h", "x", method="g").p_value, 3)
     0.068
     """
@@ -315,27 +317,45 @@ class JointTable:
         table = np.transpose(summed, order)
         return JointTable(table, [self.names[i] for i in kept], [self.values[i] for i in kept])
 
-    def conditional(self, of: str | int, given: str | int | Sequence[str | int]) -> Array:
+    def conditional(
+        self,
+        of: str | int,
+        given: str | int | Sequence[str | int] | Mapping[str | int, Any],
+    ) -> Array:
         """Return P(of | given).
 
         Parameters
         ----------
         of : str or int
             The variable whose probabilities are wanted.
-        given : str, int or sequence of these
-            The variables that are known.
+        given : str, int, sequence of these, or dict
+            The variables that are known; a dict gives the value of each.
 
         Returns
         -------
         array
             Axes as in `given`, last that of `of`, along which it adds up to one; zeros where the
-            condition has no probability.
+            condition has no probability. With a dict, the probabilities of `of` at these values.
         """
+        if isinstance(given, Mapping):
+            places = tuple(self._place(name, value) for name, value in given.items())
+            return np.asarray(self.conditional(of, list(given))[places])
         known = [given] if isinstance(given, str | int | np.integer) else list(given)
         joint = self.marginal(*known, of).counts
         evidence = joint.sum(axis=-1, keepdims=True)
         shares = np.divide(joint, evidence, out=np.zeros_like(joint), where=evidence > 0)
         return np.asarray(shares)
+
+    def _place(self, name: str | int, value: Any) -> int:
+        """Return the place of a value on the axis of its variable."""
+        axis = self.axis(name)
+        if value not in self.values[axis]:
+            some = ", ".join(map(repr, self.values[axis][:5]))
+            raise ValueError(
+                f"JointTable: {self.names[axis]!r} has no value {value!r}; its values are {some}"
+                + (", ..." if len(self.values[axis]) > 5 else "")
+            )
+        return self.values[axis].index(value)
 
     def information(self, a: str | int, b: str | int, given: str | int | None = None) -> float:
         """Return the mutual information of two variables in nats, or its mean over a third."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.machines.bayes.problem import (
     LOG_ZERO,
     ClassModel,
@@ -101,7 +101,7 @@ class GaussianLikelihood(Solver):
         if sample.ndim == 2:
             values, vectors = sample, None
         else:
-            pairs = [interruptible(np.linalg.eigh, one) for one in sample]
+            pairs = [eigh(one) for one in sample]
             values = np.array([found for found, _ in pairs])
             vectors = np.array([found for _, found in pairs])
         raised = int(np.count_nonzero(values < problem.floor))

@@ -11,7 +11,7 @@ import numpy as np
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.deadline import check
-from mercer.machines.clustering.problem import BalancedPartition, Clusters, about_the_mean
+from mercer.machines.clustering.problem import BalancedPartition, Clusters, about_the_middle
 from mercer.machines.clustering.seeding import Given, PlusPlus, Seeding
 from mercer.resources import require_memory
 from mercer.solvers.base import Progress, Solution, Solver, Status, Watch, report
@@ -199,7 +199,7 @@ class BalancedLloyd(Solver):
 
     def run(self, problem: BalancedPartition, watch: Watch, start: Any = None) -> Solution:
         """Run the starts one after another, and keep the best end."""
-        problem = replace(problem, gram=about_the_mean(problem.gram, problem.weights))
+        problem = replace(problem, gram=about_the_middle(problem.gram, problem.weights))
         n, k = problem.gram.shape[0], problem.count
         what = f"distances of {n} points from {k} means"
         require_memory(8 * n * k * _ARRAYS, what, "Ask for fewer clusters, or use fewer rows.")

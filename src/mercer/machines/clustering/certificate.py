@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import one_blas_thread
-from mercer.gram import exact
+from mercer.gram import Gram, exact
+from mercer.gram.accurate_products import gamma
+from mercer.gram.centering import CenteredFeatures
 from mercer.gram.definite import NEGATIVE
+from mercer.machines.clustering.distances import (
+    RELATIVE,
+    feature_means,
+    over_rows,
+    squared_distances,
+)
 from mercer.machines.clustering.minimum_cut import MaximumFlow, edge_weights
 from mercer.machines.clustering.problem import (
     BalancedPartition,
@@ -22,8 +28,7 @@ from mercer.machines.clustering.problem import (
     Partition,
 )
 from mercer.machines.clustering.sinkhorn import Scales, Scaling
-from mercer.rows.chunks import chunked, slices
-from mercer.rows.points import is_sparse
+from mercer.rows.chunks import chunked
 from mercer.solvers.base import Watch
 from mercer.solvers.certificate import Certificate, certify, larger
 
@@ -32,12 +37,8 @@ from mercer.solvers.certificate import Certificate, certify, larger
 # Is it a local optimum? No point may gain by changing clusters, alone or with all others.
 
 _PARTITION_TOL = 1e-6
-_PARTITION_EPS = float(np.finfo(np.float64).eps)
-_PARTITION_SCATTER, _PARTITION_TRACE = (
-    1e-6,
-    1e-12,
-)  # of these, at least, gains are shares; smaller ones are rounding
-_AT_ONCE = 1 << 16  # distances that are looked at together: three such arrays stay in the cache
+_SCATTER, _TRACE = 1e-6, 1e-12  # of these, at least, gains by products are shares
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True)
@@ -47,8 +48,8 @@ class PartitionQuantities:
     Attributes
     ----------
     objective : float
-        Weighted sum of squared distances to the means, by the trace formula; below zero where K is
-        not positive semidefinite.
+        Weighted sum of squared distances to the means: by differences where K has features, else
+        by the trace formula; then it is below zero where K is not positive semidefinite.
     explained : float
         Share of the scatter about the mean of all points that lies between the clusters.
     empty : int
@@ -58,12 +59,18 @@ class PartitionQuantities:
     misplaced : int
         Points that are nearer to the mean of another cluster, by more than rounding.
     reassignment_gain : float
-        What moving all of these at once would gain at least, over the objective.
+        The most that moving points to nearer means can gain, over the objective; rounding is
+        counted.
     move_gain : float
-        The most that moving one point would gain, over the objective.
+        The most that moving one point, both means following, can gain, over the objective.
     smallest_distance : float
         The smallest squared distance between a point and a mean, over the largest k(x, x); below
         zero, beyond rounding, K is not positive semidefinite and there are no distances.
+    objective_error : float
+        The most that rounding can have changed the objective by, over the objective.
+    unit : float
+        What stands for the objective in these shares: itself, or what rounding hides of it where
+        that is more.
     """
 
     objective: float
@@ -74,6 +81,8 @@ class PartitionQuantities:
     reassignment_gain: float
     move_gain: float
     smallest_distance: float = 0.0
+    objective_error: float = 0.0
+    unit: float = 0.0
 
 
 @certify.register
@@ -85,12 +94,14 @@ def _(problem: Partition, value: Clusters, tol: float | None = None) -> Certific
         quantities.empty == 0
         and quantities.reassignment_gain <= tol
         and quantities.move_gain <= tol
+        and quantities.objective_error <= tol
         and quantities.smallest_distance >= -NEGATIVE
     )
     return Certificate(bool(ok), quantities, tol, _partition_statement(problem, quantities, tol))
 
 
 def _partition_statement(problem: Partition, found: PartitionQuantities, tol: float) -> str:
+    of = "it" if found.unit <= abs(found.objective) else f"{found.unit:.1e}"
     if found.smallest_distance < -NEGATIVE:
         return (
             "the kernel matrix is not positive semidefinite: the squared distance between a point "
@@ -99,18 +110,30 @@ def _partition_statement(problem: Partition, found: PartitionQuantities, tol: fl
     if found.empty:
         return f"{found.empty} of {problem.count} clusters have no point"
     if found.reassignment_gain > tol:
+        which = (
+            f"{found.misplaced} points are nearer to the mean of another cluster"
+            if found.misplaced
+            else "rounding hides which means are the nearest"
+        )
         return (
-            f"{found.misplaced} points are nearer to the mean of another cluster; moving them "
-            f"lowers the objective by at least {found.reassignment_gain:.1e} of it"
+            f"{which}; moving points to their nearest means may lower the objective by "
+            f"{found.reassignment_gain:.1e} of {of}"
         )
     if found.move_gain > tol:
         return (
-            "every point is with its nearest mean, but moving a single one lowers the objective "
-            f"by {found.move_gain:.1e} of it"
+            "every point is with its nearest mean, but moving a single one may lower the objective "
+            f"by {found.move_gain:.1e} of {of}"
         )
+    if found.objective_error > tol:
+        return f"rounding may change the objective by {found.objective_error:.1e} of {of}"
+    moved = (
+        f"; moving all points to nearer means lowers it by at most {found.reassignment_gain:.1e}"
+        if found.reassignment_gain > 0
+        else ""
+    )
     return (
-        f"every point is with its nearest mean, and no move of a single point lowers the objective "
-        f"by more than {max(found.move_gain, 0.0):.1e} of it; {100 * found.explained:.1f} % of the "
+        "every point is with its nearest mean, and no move of a single point lowers the objective "
+        f"by more than {found.move_gain:.1e} of {of}{moved}; {100 * found.explained:.1f} % of the "
         "scatter lies between the clusters"
     )
 
@@ -126,37 +149,25 @@ def checked_labels(problem: Partition, labels: Array) -> Array:
 
 
 def _partition_measure(problem: Partition, labels: Array, tol: float) -> PartitionQuantities:
-    w, diagonal = problem.weights, problem.gram.diag()
-    W = problem.cluster_weights(labels)
-    sums, filled = _sums(problem, labels), W > 0
-    trace = float(w @ diagonal)
-    within = sums.within[filled] / W[filled]
-    objective = problem.above_rounding(trace - float(within.sum()))
-    scatter = max(trace - sums.grand / float(W.sum()), 0.0)
-    size = max(
-        abs(objective),
-        _PARTITION_SCATTER * scatter,
-        _PARTITION_TRACE * abs(trace),
-        np.finfo(float).tiny,
-    )
-    longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
+    w, apart = problem.weights, distances_of(problem, labels)
+    W, sizes = apart.weights, np.bincount(labels, minlength=problem.count)
+    size = apart.unit
 
-    def chunk(rows: slice) -> list[_Looked]:
-        step = max(1, _AT_ONCE // len(W))  # distances to all means stay in the cache
-        parts = slices(rows.start, rows.stop, step)
-        return [_look(part, sums, labels, w, W, diagonal, tol) for part in parts]
+    def look(rows: slice) -> _Looked:
+        return _look(*apart.of(rows), labels[rows], w[rows], W, sizes, tol)
 
-    with one_blas_thread():
-        found = [part for parts in chunked(chunk, len(labels)) for part in parts]
+    found = over_rows(look, len(labels), problem.count)
     return PartitionQuantities(
-        objective,
-        1.0 - objective / scatter if scatter > 0 else 1.0,
-        int((~filled).sum()),
+        apart.objective,
+        apart.explained,
+        int((W <= 0).sum()),
         float(W.min()),
         sum(part.misplaced for part in found),
         sum(part.excess for part in found) / size,
         max(0.0, *(part.gain for part in found)) / size,
-        min(0.0, *(part.least for part in found)) / longest,
+        min(0.0, *(part.least for part in found)) / apart.longest,
+        apart.lost / size,
+        size,
     )
 
 
@@ -170,78 +181,177 @@ class _Looked(NamedTuple):
 
 
 def _look(
-    rows: slice, sums: _ClusterSums, labels: Array, w: Array, W: Array, diagonal: Array, tol: float
+    D: Array,
+    rounding: Array,
+    equal: Array,
+    here: Array,
+    w: Array,
+    W: Array,
+    sizes: Array,
+    tol: float,
 ) -> _Looked:
-    """Look at some points: the nearest means, and what moves would gain."""
-    here, w, own, filled = labels[rows], w[rows], diagonal[rows], W > 0
-    every, safe = np.arange(len(here)), np.where(filled, W, 1.0)
-    D = sums.of(rows)  # a row for each mean: minima of columns are quick
-    D *= (-2.0 / safe)[:, None]
-    D += own
-    D += (sums.within / safe**2)[:, None]
-    D[~filled] = np.inf
-    least = float(D.min(initial=0.0))
-    if least < 0.0:
-        np.maximum(D, 0.0, out=D)
-    at = D[here, every]
-    # rounding of sums over a cluster is no gain. Beyond an allowance of 2 gamma_n k(x, x) points
-    # count as misplaced: a bound, Higham (3.5), where no row is longer than x is
-    rounding = (16 + len(labels)) * _PARTITION_EPS * np.abs(own)
-    excess = np.maximum(at - D.min(axis=0) - rounding, 0.0)
-    misplaced = int((excess > tol * at + _PARTITION_TRACE * np.abs(own)).sum())
+    """Look at some points: the nearest means, and the most that moves can gain."""
+    every, empty = np.arange(len(here)), W <= 0
+    least = float((D + rounding).min(initial=0.0))
+    low, high = np.maximum(D - rounding, 0.0), D[here, every] + rounding[here, every]
+    low[empty] = np.inf
+    rounding[empty] = np.inf
+    beyond = low[here, every] - np.maximum(D + rounding, 0.0).min(axis=0)
+    misplaced = int((beyond > tol * high).sum())
+    others = low.copy()
+    others[here, every] = np.inf
+    excess = np.maximum(high - others.min(axis=0) - equal, 0.0)
     # leaving a pair counts a distance twice, joining another cluster once
-    gains = _move_gains(D, here, w, W, sums.sizes) - 3 * w * rounding
+    gains = _move_gains(low, high, here, w, W, sizes) - 3.0 * w * equal
     return _Looked(misplaced, float(w @ excess), float(gains.max(initial=0.0)), least)
 
 
-class _ClusterSums(NamedTuple):
-    """(K S Z)' by blocks of rows, diag(Z'S K S Z), w'K w, and the points of each cluster."""
+class Distances(NamedTuple):
+    """Squared distances of points from the means of clusters, and bounds of their rounding.
 
-    of: Callable[[slice], Array]
-    within: Array
-    grand: float
-    sizes: Array
+    Attributes
+    ----------
+    of : callable
+        Of a block of rows: distances (k, rows), bounds of their rounding, and for each row what
+        two distances may differ by and still be equal.
+    weights : (k,) array
+        Weights of the clusters.
+    objective : float
+        Weighted sum of squared distances to the means.
+    scatter : float
+        The same to the mean of all points.
+    lost : float
+        A bound of what rounding did to the objective.
+    unit : float
+        What gains are shares of: the objective, or what rounding hides of it, if that is more.
+    longest : float
+        The largest k(x, x).
+    """
+
+    of: Callable[[slice], tuple[Array, Array, Array]]
+    weights: Array
+    objective: float
+    scatter: float
+    lost: float
+    unit: float
+    longest: float
+
+    @property
+    def explained(self) -> float:
+        """Return the share of the scatter that lies between the clusters."""
+        return 1.0 - self.objective / self.scatter if self.scatter > 0 else 1.0
 
 
-def _sums(problem: Partition, labels: Array) -> _ClusterSums:
-    """Add up over clusters, by the features where there are any."""
-    sizes, F = np.bincount(labels, minlength=problem.count), problem.gram.factor
-    if F is not None:
-        total = problem.feature_sums(labels)
-        grand = float(np.square(total.sum(axis=0)).sum())
-        of = partial(_product_of, F, total)
-        return _ClusterSums(of, np.square(total).sum(axis=1), grand, sizes)
-    columns = problem.indicator(labels)
-    sums = np.asarray(exact(problem.gram) @ columns)
-    within, grand = (columns * sums).sum(axis=0), float((problem.weights @ sums).sum())
-    return _ClusterSums(partial(_part_of, sums), within, grand, sizes)
+def distances_of(problem: Partition, labels: Array) -> Distances:
+    """Compute distances anew: by differences of features where there are any, else from K."""
+    diagonal = np.abs(problem.gram.diag())
+    longest = max(float(diagonal.max(initial=0.0)), np.finfo(float).tiny)
+    if problem.gram.factor is not None:
+        return _by_features(problem, labels, longest)
+    return _by_products(problem, labels, longest)
 
 
-def _product_of(F: Any, V: Array, rows: slice) -> Array:
-    part = F[rows]
-    return np.asarray((part @ V.T).T if is_sparse(part) else V @ part.T)
+def _by_features(problem: Partition, labels: Array, longest: float) -> Distances:
+    F, w, found = problem.gram.factor, problem.weights, problem.feature_means(labels)
+    moved = _moved(problem.gram)
+    all_in_one = np.zeros(len(labels), dtype=np.intp)
+    scatter = feature_means(F, all_in_one, w, problem.feature_sums(labels).sum(axis=0)[None])
+
+    def of(rows: slice) -> tuple[Array, Array, Array]:
+        D = squared_distances(F[rows], found.means)
+        off = found.rounding[:, None] + moved[rows]  # |x - m| is off by that
+        return D, RELATIVE * D + 2.0 * off * np.sqrt(D) + off**2, equal[rows]
+
+    # distances up to that are zero: rows lie on means, of which nobody knows more
+    equal = 4.0 * (moved + found.rounding[labels]) ** 2
+    # means make the sum least: what they are off by adds its square, Cauchy and Schwarz the rest
+    most, level = float(w @ moved**2), float(found.weights @ found.rounding**2)
+    lost = RELATIVE * found.objective + 2.0 * np.sqrt(found.objective * most) + most + level
+    unit = max(found.objective, float(w @ equal))
+    known = lost if unit == found.objective else 0.0
+    unit = max(unit, _LEAST)
+    W, scattered = found.weights, scatter.objective
+    return Distances(of, W, found.objective, scattered, float(known), unit, longest)
 
 
-def _part_of(sums: Array, rows: slice) -> Array:
-    return np.array(sums[rows].T, order="C")
+def _moved(gram: Gram) -> Array:
+    """Bound what rounding did to rows when their origin was moved.
+
+    x - o is a number, and the difference exact, where x is between o / 2 and 2 o (Sterbenz). Else
+    it rounds by half a unit in its last place.
+    """
+    F, origin = gram.factor, getattr(gram.features, "mean", None)
+    if not isinstance(gram.features, CenteredFeatures) or origin is None or not origin.any():
+        return np.zeros(gram.shape[0])
+    away = np.flatnonzero(origin)
+
+    def chunk(rows: slice) -> Array:
+        part = F[rows][:, away]
+        ratio = part / origin[away]
+        rounded = np.where((ratio >= -0.49) & (ratio <= 0.99), 0.0, part)
+        return np.sqrt(np.einsum("ij,ij->i", rounded, rounded))
+
+    return float(np.finfo(np.float64).eps) * np.concatenate(chunked(chunk, len(F)))
 
 
-def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:
-    """Return what each point gains by its best move, both means following it.
+def _by_products(problem: Partition, labels: Array, longest: float) -> Distances:
+    """Return distances k(x, x) - 2 sum_j w_j k(x, x_j) / W + sum_ij w_i w_j k(x_i, x_j) / W^2.
 
-    To join an empty cluster costs nothing. D is overwritten.
+    With |k(x, y)|^2 <= k(x, x) k(y, y), sums of n products round by at most gamma_n of the square
+    of |phi(x)| and the mean length of the cluster, Higham (3.5). Where no other row is longer than
+    x that is 4 gamma_n k(x, x), which nobody can tell from zero: gains count beyond twice of it.
+    """
+    w, diagonal = problem.weights, problem.gram.diag()
+    columns, n = problem.indicator(labels), len(labels)
+    W = problem.cluster_weights(labels)
+    sums, safe = np.asarray(exact(problem.gram) @ columns), np.where(W > 0, W, 1.0)
+    within = (columns * sums).sum(axis=0)
+    objective = problem.above_rounding(float(w @ diagonal) - float((within / safe).sum()))
+    scatter = max(float(w @ diagonal) - float((w @ sums).sum()) / float(W.sum()), 0.0)
+    lengths = np.sqrt(np.abs(diagonal))
+    reach, level = (columns.T @ lengths) / safe, within / safe**2
+
+    equal = 8.0 * gamma(n + 16) * np.abs(diagonal)
+    lost = gamma(n + 16) * (lengths + reach[labels]) ** 2 - equal
+
+    def of(rows: slice) -> tuple[Array, Array, Array]:
+        D = (-2.0 / safe)[:, None] * sums[rows].T + diagonal[rows] + level[:, None]
+        rounding = gamma(n + 16) * (lengths[rows] + reach[:, None]) ** 2
+        return D, rounding, equal[rows]
+
+    trace = float(w @ np.abs(diagonal))
+    unit = max(abs(objective), _SCATTER * scatter, _TRACE * trace, _LEAST)
+    lost = float(w @ np.maximum(lost, 0.0))
+    return Distances(of, W, objective, scatter, lost, unit, longest)
+
+
+def _move_gains(low: Array, high: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:
+    """Return the most that each point can gain by its best move, both means following it.
+
+    To join an empty cluster costs nothing.
+
+    Parameters
+    ----------
+    low : (k, n) array
+        Lower bounds of distances; overwritten.
+    high : (n,) array
+        Upper bounds of the distances from the own means.
+    labels, w : (n,) arrays
+        Clusters and weights of the points.
+    W, sizes : (k,) arrays
+        Weights of the clusters, and numbers of their points.
     """
     if len(W) < 2:
         return np.zeros(len(w))
     every, alone = np.arange(len(labels)), sizes[labels] < 2
     rest = np.where(alone, 1.0, W[labels] - w)
-    leave = np.where(alone, 0.0, w * W[labels] / rest * D[labels, every])
+    leave = np.where(alone, 0.0, w * W[labels] / rest * high)
     share = W[:, None] + w
     np.divide(W[:, None], share, out=share)
-    D[W <= 0] = 0.0
-    D *= share
-    D[labels, every] = np.inf
-    return np.asarray(leave - w * D.min(axis=0))
+    low[W <= 0] = 0.0
+    low *= share
+    low[labels, every] = np.inf
+    return np.asarray(leave - w * low.min(axis=0))
 
 
 # --- balanced ------------------------------------------------------------------------------------
@@ -254,11 +364,6 @@ def _move_gains(D: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Ar
 # open is what another assignment could gain at most.
 
 _BALANCED_TOL = 1e-6
-_BALANCED_EPS = float(np.finfo(np.float64).eps)
-_BALANCED_SCATTER, _BALANCED_TRACE = (
-    1e-6,
-    1e-12,
-)  # of these, at least, gains are shares; smaller ones are rounding
 
 
 @dataclass(frozen=True)
@@ -322,35 +427,22 @@ def _balanced_statement(found: BalancedQuantities, equal: bool, distances: bool,
 
 
 def _balanced_measure(problem: BalancedPartition, labels: Array) -> BalancedQuantities:
-    n, k, diagonal = len(labels), problem.count, problem.gram.diag()
-    sizes = np.bincount(labels, minlength=k)
-    columns = problem.indicator(labels)
-    sums = np.asarray(exact(problem.gram) @ columns)
-    within, safe = (columns * sums).sum(axis=0), np.maximum(sizes, 1)
-    trace = float(diagonal.sum())
-    objective = problem.above_rounding(trace - float((within / safe).sum()))
-    scatter = max(trace - float(sums.sum()) / n, 0.0)
-    size = max(
-        abs(objective),
-        _BALANCED_SCATTER * scatter,
-        _BALANCED_TRACE * abs(trace),
-        np.finfo(float).tiny,
-    )
-    D = diagonal[:, None] - 2.0 * sums / safe + within / safe**2
-    longest = max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(float).tiny)
-    least = float(D.min(initial=0.0)) / longest
+    n, apart = len(labels), distances_of(problem, labels)
+    sizes = np.bincount(labels, minlength=problem.count)
+    parts = over_rows(apart.of, n, problem.count)
+    D, rounding, equal = (np.concatenate(part, axis=-1).T for part in zip(*parts, strict=True))
+    least = float((D + rounding).min(initial=0.0)) / apart.longest
+    high, low = (D + rounding)[np.arange(n), labels], np.maximum(D - rounding, 0.0)
     D = np.maximum(D, 0.0)
-    # an allowance: 2 gamma_n of the trace, Higham (3.5); gains are stated beyond it
-    rounding = (16 + n) * _BALANCED_EPS * float(np.abs(diagonal).sum())
-    cost = float(D[np.arange(n), labels].sum())
-    gain = cost - _bound(D, _prices(D, labels, sizes), *problem.sizes) - rounding
-    explained = 1.0 - objective / scatter if scatter > 0 else 1.0
+    bound = _bound(low, _prices(D, labels, sizes), *problem.sizes)
+    # sums of n numbers, twice, and of what the prices take off and give back
+    gain = float(high.sum()) - bound + gamma(4 * n) * float(high.sum()) - float(equal.sum())
     return BalancedQuantities(
-        objective,
-        explained,
+        apart.objective,
+        apart.explained,
         int(sizes.min()),
         int(sizes.max()),
-        max(gain, 0.0) / size if (sizes > 0).all() else float("inf"),
+        max(gain, 0.0) / apart.unit if (sizes > 0).all() else float("inf"),
         least,
     )
 

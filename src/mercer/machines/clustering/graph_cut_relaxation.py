@@ -14,7 +14,7 @@ from mercer.approximation import ApproximateKernel
 from mercer.array_types import Array, Points
 from mercer.gram import EdgeWeight, Gram, Need, exact, make_gram, neighbour_graph, scaled
 from mercer.gram.build import matrix_gram
-from mercer.gram.transformed import shifted, with_diagonal
+from mercer.gram.transformed import shifted
 from mercer.kernels import Gaussian, Kernel, Laplacian, Matern, Precomputed, RationalQuadratic
 from mercer.machines.base.inputs import read_rows, refuse_nonfinite
 from mercer.machines.base.sharing import Store
@@ -27,7 +27,6 @@ from mercer.solvers.dispatch import solve as solved
 from mercer.solvers.eigen.certificate import EigenQuantities
 from mercer.solvers.eigen.lobpcg import LOBPCG
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
-from mercer.solvers.eigen.thick_restart import InverseLanczos, nearly_a_tree
 
 # --- affinity ------------------------------------------------------------------------------------
 #
@@ -316,8 +315,7 @@ class RatioCut(Normalization):
         """Return the Laplacian, turned over and lifted."""
         base = scaled(gram, np.full(gram.shape[0], self._mean**-0.5))
         shift = self._shift - self.weight / self._mean
-        # as a shift the diagonal is seen by solvers that divide by it; trees are factored instead
-        return with_diagonal(base, shift) if nearly_a_tree(base) else shifted(base, shift)
+        return shifted(base, shift)  # whose diagonal is seen by solvers that divide by it
 
     def carried(self, values: Array, dtype: Any, tol: float) -> Array:
         """Return which are not the degree of all points alike, where K v = (D - l) v is nothing."""
@@ -551,9 +549,7 @@ class Solving:
 def _wished(solver: Solver, tol: float) -> Solver:
     """Set the tolerance, where a solver has one that means this."""
     named = {field.name for field in fields(solver)}  # type: ignore[arg-type]
-    if "tol" not in named or isinstance(solver, InverseLanczos):
-        return solver
-    return replace(solver, tol=tol)  # type: ignore[type-var]
+    return replace(solver, tol=tol) if "tol" in named else solver  # type: ignore[type-var]
 
 
 @dataclass(frozen=True, eq=False)

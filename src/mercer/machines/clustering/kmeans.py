@@ -17,8 +17,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
-from mercer.gram import Expansion, Gram, Need, Source, make_gram
-from mercer.gram.factored import over_features, squared_lengths
+from mercer.gram import Expansion, FactoredGram, Gram, Need, Source, make_gram
+from mercer.gram.build import refuse_overflow, refuse_underflow
+from mercer.gram.factored import FeatureExpansion, over_features, squared_lengths
 from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED, stored_dtype
 from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -46,16 +47,19 @@ from mercer.machines.base.targets import (
     rows_as_they_are,
 )
 from mercer.machines.clustering.balanced import BalancedLloyd
+from mercer.machines.clustering.distances import squared_distances
 from mercer.machines.clustering.lloyd import Lloyd
 from mercer.machines.clustering.problem import (
     BalancedPartition,
     Partition,
-    about_the_mean,
+    about_the_middle,
     scatter_share,
+    wide_features,
 )
 from mercer.machines.clustering.relaxed_partition import LaterRelaxation, Relaxation, Relaxed
 from mercer.machines.clustering.seeding import Given, PlusPlus, RandomPoints, Seeding
 from mercer.rows.chunks import gathered
+from mercer.rows.device_rows import CardRows
 from mercer.rows.points import as_points, row_count, take
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import certify
@@ -123,13 +127,16 @@ def means_of(
     problem: Partition, labels: Array, kernel: Kernel, names: list[str] | None
 ) -> ClusterMeans:
     """Collect the means of a partition."""
-    W = problem.cluster_weights(labels)
-    sums = None if problem.gram.factor is None else problem.feature_sums(labels)
-    within = problem.within(labels, sums)
-    closeness = problem.expand_means(labels, sums).plus(-within / W**2 / 2)
-    return ClusterMeans(
-        closeness, _own(problem.gram, kernel, names), problem.objective(labels, within)
-    )
+    own = _own(problem.gram, kernel, names)
+    if isinstance(problem.gram, FactoredGram):
+        found = problem.feature_means(labels)
+        level = -0.5 * np.square(found.means).sum(axis=1)
+        return ClusterMeans(
+            problem.gram.expand_weights(found.means.T).plus(level), own, found.objective
+        )
+    W, within = problem.cluster_weights(labels), problem.within(labels)
+    closeness = problem.gram.expand(problem.indicator(labels) / W).plus(-within / W**2 / 2)
+    return ClusterMeans(closeness, own, problem.objective(labels, within))
 
 
 def _own(
@@ -460,7 +467,9 @@ class KMeans(
         int array of shape (n_samples,)
             The labels.
         """
-        return np.asarray(np.argmax(self._values(X), axis=1))
+        check_is_fitted(self)
+        points = new_rows(self, X, isinstance(self.kernel_, Precomputed))
+        return self._nearest(points)
 
     def transform(self, X: Any) -> Array:
         """Return distances to the means in feature space; not for a precomputed kernel.
@@ -527,10 +536,29 @@ class KMeans(
                 "itself, kernel=..., and the rows."
             )
         own = self._own
+        if self._has_means(points):
+            return refuse_overflown(self, lambda: self._from_means(points))
         squared = refuse_overflown(
             self, lambda: own(points)[:, None] - 2.0 * self._expansion(points)
         )
         return np.asarray(np.maximum(squared, 0.0))
+
+    def _nearest(self, points: Points) -> Array:
+        """Return the number of the nearest mean of every point."""
+        if self._has_means(points):
+            return np.argmin(refuse_overflown(self, lambda: self._from_means(points)), axis=1)
+        return np.argmax(refuse_overflown(self, lambda: self._expansion(points)), axis=1)
+
+    def _has_means(self, points: Points) -> bool:
+        """Return whether means are written out where the points lie."""
+        return isinstance(self._expansion, FeatureExpansion) and not isinstance(points, CardRows)
+
+    def _from_means(self, points: Points) -> Array:
+        """Return squared distances from means in the space of features."""
+        found, means = self._expansion, self._expansion.weights.T
+        return over_features(
+            lambda F: squared_distances(F, means).T, found.features, points, means.shape[1]
+        )
 
     def _merged(self, X: Points, weights: Array) -> DistinctRows:
         """Take equal rows together, unless there would be more clusters than rows."""
@@ -564,9 +592,16 @@ class KMeans(
         def scattered() -> bool:
             return not self._is_precomputed() and self._spread(X, rows) > FLOAT32_SCATTER
 
+        if not self._is_precomputed():
+            expression = bind_columns(self.kernel_.expression(), self._column_names())
+            wide = wide_features(expression, merged, rows.weight)
+            if wide is not None:
+                refuse_overflow(wide, self.kernel_, rows.first)
+                refuse_underflow("KMeans", wide, self.kernel_, rows.first)
+                return wide
         dtype = stored_dtype(len(rows.first), scattered)
         gram = make_gram(self.kernel_, merged, Need.PRODUCTS, dtype=dtype, **options)
-        near = about_the_mean(gram, rows.weight)
+        near = about_the_middle(gram, rows.weight)
         if near is gram and isinstance(self.kernel_, Linear) and self._spread(X, rows) < _LOST:
             warnings.warn(
                 "KMeans: the mean of the rows is so far from the origin that products of rows "
@@ -606,7 +641,7 @@ class KMeans(
         self.labels_ = labels[rows.group]
         absent = np.flatnonzero(rows.group < 0)
         if len(absent):
-            self.labels_[absent] = np.argmax(self._expansion(take(X, absent)), axis=1)
+            self.labels_[absent] = self._nearest(take(X, absent))
         self.__dict__.pop("cluster_centers_", None)
         if isinstance(self.kernel_, Linear):
             share = problem.indicator(labels) / sizes

@@ -18,7 +18,8 @@ from mercer.backends.contract import GroupAnswer, Groups, Poll
 from mercer.backends.lapack import one_blas_thread
 from mercer.backends.reference.kmeans import partition
 from mercer.gram import DenseGram, FactoredGram, Gram, PrecomputedGram
-from mercer.machines.clustering.problem import Clusters, Partition, about_the_mean
+from mercer.machines.clustering.distances import CarefulDescent, loses_digits
+from mercer.machines.clustering.problem import Clusters, Partition, about_the_middle
 from mercer.machines.clustering.seeding import (
     Given,
     PlusPlus,
@@ -63,7 +64,7 @@ class Lloyd(Solver):
 
     def run(self, problem: Partition, watch: Watch, start: Any = None) -> Solution:
         """Run all starts, and keep the best end."""
-        problem = replace(problem, gram=about_the_mean(problem.gram, problem.weights))
+        problem = replace(problem, gram=about_the_middle(problem.gram, problem.weights))
         n, k = problem.gram.shape[0], problem.count
         together = min(self.starts, max(_TOGETHER // k, thread_limit()))
         require_memory(
@@ -75,6 +76,8 @@ class Lloyd(Solver):
         if starts is None:
             starts = self._starting_labels(problem, watch, start)
         answers = _answers(problem.gram, self._groups(problem, starts), watch.tick)
+        if problem.gram.factor is not None and not watch.stopped:
+            answers = self._with_all_digits(problem, answers, watch)
         ends = np.array([a.trace[-1, 0] if len(a.trace) else np.inf for a in answers])
         # the first of those that rounding alone tells apart
         best = answers[int(np.argmax(ends <= ends.min() + _EQUAL * abs(ends.min())))]
@@ -88,6 +91,23 @@ class Lloyd(Solver):
     def _groups(self, problem: Partition, starts: Array) -> Groups:
         diagonal, k = problem.gram.diag(), problem.count
         return Groups(starts, k, problem.weights, diagonal, self.max_iter, self.refine)
+
+    def _with_all_digits(
+        self, problem: Partition, answers: list[GroupAnswer], watch: Watch
+    ) -> list[GroupAnswer]:
+        """Go on from the best end by distances that keep their digits, where products lose them."""
+        F, w = problem.gram.factor, problem.weights
+        ends = [answer.trace[-1, 0] for answer in answers]
+        labels = answers[int(np.argmin(ends))].labels
+        if not loses_digits(F, problem.feature_means(labels), labels, w):
+            return answers
+        objectives = [problem.objective(answer.labels) for answer in answers]
+        labels = answers[int(np.argmin(objectives))].labels
+        careful = CarefulDescent(F, w, labels, problem.feature_sums, self.refine)
+        rests = careful.run(self.max_iter, watch.tick)
+        times = np.full(len(careful.trace), watch.seconds)
+        trace = np.column_stack([careful.trace, times])
+        return [GroupAnswer(careful.labels.astype(np.int32), trace, rests)]
 
     def _on_sample(self, problem: Partition, watch: Watch) -> Array | None:
         """Return the means of the best end of all starts on a sample; None where rows are few."""
@@ -116,6 +136,8 @@ class Lloyd(Solver):
 
 def _answers(gram: Gram, groups: Groups, poll: Poll) -> list[GroupAnswer]:
     """Work in the space of features, on a stored K, or by products alone."""
+    if isinstance(gram, FactoredGram) and groups.starts.ndim == 2 and gram.rank >= gram.shape[0]:
+        return choose_backend().stored(gram.dense()).partition(groups, poll)
     if isinstance(gram, FactoredGram):
         return choose_backend().features(gram.placed, None).partition(groups, poll)
     if isinstance(gram, DenseGram | PrecomputedGram):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any
@@ -11,11 +12,11 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse import csr_array
 
-from mercer.array_types import Array
+from mercer.array_types import Array, Points
+from mercer.expression import Expression
 from mercer.gram import (
     CachedGram,
     DenseGram,
-    Expansion,
     FactoredGram,
     Gram,
     LazyGram,
@@ -23,13 +24,15 @@ from mercer.gram import (
     PrecomputedGram,
     SparseGram,
     StreamedGram,
-    centered,
     exact,
 )
 from mercer.gram.centering import CenteredFeatures, about
+from mercer.gram.factored import features_of
+from mercer.kernels.features import feature_map
+from mercer.machines.clustering.distances import FeatureMeans, feature_means, squared_distances
 from mercer.resources import within_budget
 from mercer.rows.chunks import chunked
-from mercer.rows.points import is_sparse, to_dense
+from mercer.rows.points import is_objects, is_sparse, to_dense
 
 # --- partition -----------------------------------------------------------------------------------
 #
@@ -37,7 +40,7 @@ from mercer.rows.points import is_sparse, to_dense
 
 _ROUNDING = 1e-12  # of the trace
 _FULL = 0.5  # share of nonzeros from which sparse features are written out
-_MEAN_ROWS = 1000  # whose mean is as far from that of all as 3 % of the scatter: no digit is lost
+_MIDDLE_ROWS = 255  # whose medians are as far from those of all as 8 % of the scatter
 _FAR = 1e-4  # share of the trace that is scatter: below, sparse features are written out, too
 
 
@@ -115,27 +118,20 @@ class Partition:
         entries = (self.weights[rows], labels[rows], ends)
         return csr_array(entries, shape=(len(ends) - 1, self.count))
 
-    def expand_means(self, labels: Array, sums: Array | None = None) -> Expansion:
-        """Return m_c'phi(z) of every cluster, for new points; by the `feature_sums` if known."""
-        W = self.cluster_weights(labels)
-        if isinstance(self.gram, FactoredGram):
-            sums = self.feature_sums(labels) if sums is None else sums
-            return self.gram.expand_weights(sums.T / W)
-        return self.gram.expand(self.indicator(labels) / W)
+    def feature_means(self, labels: Array) -> FeatureMeans:
+        """Return the means of clusters in the space of the features, where there are features."""
+        sums = self.feature_sums(labels)
+        return feature_means(self.gram.factor, labels, self.weights, sums)
 
     def cluster_weights(self, labels: Array) -> Array:
         """Return the total weight of each cluster."""
         return np.bincount(labels, self.weights, self.count)
 
-    def within(self, labels: Array, sums: Array | None = None) -> Array:
+    def within(self, labels: Array) -> Array:
         """Return sum_ij w_i w_j k(x_i, x_j) over the pairs inside each cluster, in float64.
 
         Evaluated anew from the points; other pairs are not looked at where K is not data itself.
-        By the `feature_sums` where there are features; those may be known already.
         """
-        if self.gram.factor is not None:
-            sums = self.feature_sums(labels) if sums is None else sums
-            return np.asarray(np.square(sums).sum(axis=1))
         if not isinstance(self.gram, DenseGram | CachedGram | LazyGram):
             columns = self.indicator(labels)
             return np.asarray((columns * (exact(self.gram) @ columns)).sum(axis=0))
@@ -148,7 +144,12 @@ class Partition:
         return sums
 
     def objective(self, labels: Array, within: Array | None = None) -> float:
-        """Return the objective of a partition, in float64; `within` if that is known already."""
+        """Return the objective of a partition, in float64; `within` if that is known already.
+
+        By distances from the means where there are features.
+        """
+        if self.gram.factor is not None:
+            return self.feature_means(labels).objective
         W = self.cluster_weights(labels)
         within = self.within(labels) if within is None else within
         pulled = within[W > 0] / W[W > 0]
@@ -163,26 +164,56 @@ class Partition:
         return objective if objective < least and not self.gram.valid else max(objective, 0.0)
 
 
-def about_the_mean(gram: Gram, weights: Array) -> Gram:
-    """Centre features: means do not care, and distances lose no digits to a far origin.
+def about_the_middle(gram: Gram, weights: Array) -> Gram:
+    """Move the origin of features: means do not care, and distances keep their digits near it.
 
-    Features that are not written out yet are written less the mean of some rows, drawn by weight.
+    The origin is the median of some rows in columns far from zero: a few rows do not move it.
     Sparse features stay as they are, unless they are full anyway, or the mean outweighs the scatter
     and there is room to write them out.
     """
     if not isinstance(gram, FactoredGram) or isinstance(gram.features, CenteredFeatures):
         return gram
     if isinstance(gram, StreamedGram) and gram.written is None:
-        heights = np.cumsum(weights)
-        few = np.searchsorted(heights, heights[-1] * (np.arange(_MEAN_ROWS) + 0.5) / _MEAN_ROWS)
-        return about(gram, gram.sampled(few).mean(axis=0))
-    if not is_sparse(gram.placed):
-        return centered(gram, weights)
-    n, d = gram.factor.shape
-    full = gram.factor.nnz >= _FULL * n * d
-    if (full or scatter_share(gram, weights) < _FAR) and within_budget(4 * 8 * n * d):
-        return centered(FactoredGram.of(gram.features, to_dense(gram.factor)), weights)
-    return gram
+        return about(gram, _middle(gram.sampled, weights))
+    if is_sparse(gram.placed):
+        n, d = gram.factor.shape
+        full = gram.factor.nnz >= _FULL * n * d
+        if not (full or scatter_share(gram, weights) < _FAR) or not within_budget(4 * 8 * n * d):
+            return gram
+    return _less_middle(gram.features, to_dense(gram.factor), weights)
+
+
+def wide_features(expression: Expression, X: Points, weights: Array) -> FactoredGram | None:
+    """Return dense features about their middle that are no more than X has; None for others.
+
+    They may be more than there are samples: products of samples far from the origin tell nothing
+    of their distances, but those of features less their middle do.
+    """
+    if is_objects(X) or not isinstance(X, np.ndarray) or not within_budget(4 * 8 * X.size):
+        return None
+    features = feature_map(expression, X.shape[1])
+    if features is None or features.dimension > X.shape[1] + 1:
+        return None
+    return _less_middle(features, features_of(features, X), weights)
+
+
+def _less_middle(features: Any, F: Array, weights: Array) -> FactoredGram:
+    origin = _middle(lambda rows: F[rows], weights)
+    with np.errstate(over="ignore", invalid="ignore"):  # judged by `refuse_overflow`
+        return FactoredGram.of(CenteredFeatures(features, origin), F - origin)
+
+
+def _middle(sampled: Callable[[Array], Array], weights: Array) -> Array:
+    """Return medians of the features of some rows, drawn by weight, where it helps; else zero.
+
+    It helps where most rows are nearer to the median than half of it. They then move without
+    rounding (Sterbenz).
+    """
+    heights = np.cumsum(weights)
+    few = np.searchsorted(heights, heights[-1] * (np.arange(_MIDDLE_ROWS) + 0.5) / _MIDDLE_ROWS)
+    ordered = np.sort(sampled(np.minimum(few, len(weights) - 1)), axis=0)
+    low, middle, high = (ordered[int(share * (_MIDDLE_ROWS - 1))] for share in (0.1, 0.5, 0.9))
+    return np.where(2.0 * np.maximum(middle - low, high - middle) < np.abs(middle), middle, 0.0)
 
 
 def scatter_share(gram: Gram, weights: Array) -> float:
@@ -225,6 +256,8 @@ class BalancedPartition(Partition):
         sums : (n, k) array
             K Z: sums of the rows of K over each cluster.
         """
+        if self.gram.factor is not None:
+            return squared_distances(self.gram.factor, self.feature_means(labels).means).T
         W = self.cluster_weights(labels)
         within = np.bincount(labels, sums[np.arange(len(labels)), labels], self.count)
         D = self.gram.diag()[:, None] - 2.0 * sums / W + within / W**2

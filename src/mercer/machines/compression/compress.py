@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.backends.lapack import blas_threads_for
 from mercer.expression import Expression
 from mercer.gram import Source, exact
 from mercer.gram.evaluated import KernelExpansion
@@ -410,7 +411,7 @@ def compress(
     if move:
         refuse_immovable(found.kernel_, f.source.X)
     watch = Watch(None, time_limit)
-    with deadline.within(time_limit, "compress"):
+    with deadline.within(time_limit, "compress"), blas_threads_for(f.source.X):
         kept, status = search(f, tol, n_vectors, watch, found.kernel_ if move else None, max_iter)
     made: M = _made(found, holder, f, kept, tol, status, watch, X)
     return made

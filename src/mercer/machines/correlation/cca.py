@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any, Self
@@ -11,11 +14,11 @@ import numpy.typing as npt
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
-from mercer.approximation import Approximation
+from mercer.approximation import Approximation, Nystrom
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
-from mercer.kernels import Kernel, Precomputed
+from mercer.kernels import Kernel, Linear, Precomputed
 from mercer.machines.base.certificate import Certified
 from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import NestedKernels, all_or_nothing, is_precomputed, kernel_of
@@ -39,7 +42,6 @@ from mercer.machines.correlation.problem import (
     Shrinkage,
     Squared,
 )
-from mercer.machines.correlation.solvers import LowRankCorrelation
 from mercer.machines.correlation.views import (
     THROUGH,
     Grams,
@@ -64,7 +66,6 @@ from mercer.solvers.dispatch import solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
 _SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three
-_APPROXIMATE = 1e-2  # what certificates of a low rank are asked for
 
 
 class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing, NestedKernels):
@@ -99,10 +100,9 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         How the penalty enters: (G + eta)^2; G^2 + eta G, which penalises the squared norm of the
         direction (ridge CCA); or G^2 + eta^2, which penalises the length of the coefficients.
     rank : int or None, default=None
-        Look at no more than this many rows of each Gram (pivoted Cholesky), for many rows; None
-        for the exact answer.
+        Deprecated: `approximation=Nystrom(rank)` of `mercer.approximation`, which takes its place.
     random_state : int, RandomState or None, default=0
-        Draws the rows that a low rank looks at.
+        Draws rows for penalty="cv".
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the fit.
     time_limit : float or None, default=None
@@ -130,7 +130,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     cv_scores_ : array of shape (n_folds, n_penalties)
         With penalty="cv": mean held-out correlations.
     solution_ : Solution
-        How the solver ended; `solution_.value.bound` is the error bound of a low rank.
+        How the solver ended.
     certificate_ : Certificate
         Correlations, variances and optimality recomputed from the data, when first read.
 
@@ -203,6 +203,12 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
             The fitted machine.
         """
         self._check_parameters()
+        if self.rank is not None:
+            message = (
+                f"CCA: rank is deprecated and will be removed in the next version. Use "
+                f"approximation=Nystrom({self.rank}), of mercer.approximation."
+            )
+            warnings.warn(message, FutureWarning, stacklevel=4)
         store = self._take_store()
         self._refuse_many_components()
         X = training_rows_alone(self, X, is_precomputed(self.kernel_x))
@@ -213,10 +219,13 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         if len(rows) < 2:
             raise ValueError("CCA: correlations need two rows, but n_samples = 1")
         names = getattr(self, "feature_names_in_", None), self._reader.names
-        kernel_x = kernel_of(self.kernel_x, X, weights, names[0])
-        kernel_y = kernel_of(self.kernel_y, y, weights, names[1])
-        self._use_kernel(kernel_x, X, weights, names[0], view="kernel_x_", store=store)
-        self._use_kernel(kernel_y, y, weights, names[1], view="kernel_y_", store=store)
+        for view, given, points, known in (
+            ("kernel_x_", self.kernel_x, X, names[0]),
+            ("kernel_y_", self.kernel_y, y, names[1]),
+        ):
+            kernel = kernel_of(given, points, weights, known)
+            with self._landmarks_of_rank(kernel, points):
+                self._use_kernel(kernel, points, weights, known, view=view, store=store)
         base_x, mean_x = store.once(
             "x", lambda: self._gram(self.kernel_x_, X, rows, weights, names[0])
         )
@@ -237,8 +246,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         targets = first, y[rows] if self._reader.has_rows else None
         self._routes = routes(grams, value, targets, weights)
         self._regression = self._routes[0].rows
-        tol = None if self.rank is None else _APPROXIMATE
-        self._judgement = promised(bases, weights, problem, value, tol)
+        self._judgement = promised(bases, weights, problem, value, None)
         return self
 
     def transform(self, X: Any, y: Any = None) -> Any:
@@ -424,9 +432,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     ) -> tuple[Gram, Any]:
         """Make a Gram; give also what was taken off its rows before."""
         X, mean = near_origin(kernel, X, rows, weights)
-        need, copies = (Need.MATRIX, 5) if self.rank is None else (Need.SAMPLE, 1)
         listed = None if names is None else list(names)
-        gram = make_gram(kernel, X, need, rows=rows, names=listed, copies=copies)
+        gram = make_gram(kernel, X, Need.MATRIX, rows=rows, names=listed, copies=5)
         return refuse_extremes(type(self).__name__, gram, kernel, rows, small=True), mean
 
     def _ask(self, bases: Grams, grams: Grams, weights: Array) -> Correlation:
@@ -471,18 +478,21 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
 
     def _solve(self, problem: Correlation, store: Store) -> Solution:
         """Solve; of exact solutions, those for fewer pairs are the first of those for more."""
-        solving = partial(
-            solve, solver=self._solver(), callback=self.callback, time_limit=self.time_limit
-        )
-        if self.rank is not None:  # a sample of rows, taken for this number
-            return solving(problem)
+        solving = partial(solve, callback=self.callback, time_limit=self.time_limit)
         asked = problem.penalties, problem.count
         return store.leading(*asked, partial(solving, problem), CanonicalPairs.leading)
 
-    def _solver(self) -> LowRankCorrelation | None:
-        return (
-            None if self.rank is None else LowRankCorrelation(self.rank, seed_of(self.random_state))
-        )
+    @contextmanager
+    def _landmarks_of_rank(self, kernel: Kernel, X: Points) -> Iterator[None]:
+        """Take `rank`, which is deprecated, for as many landmarks, where it was a limit."""
+        given, exact = self.approximation, isinstance(kernel, Precomputed)
+        exact = exact or (isinstance(kernel, Linear) and X.shape[1] <= (self.rank or 0))
+        if self.rank is not None and not exact:
+            self.approximation = Nystrom(int(self.rank), random_state=seed_of(self.random_state))
+        try:
+            yield
+        finally:
+            self.approximation = given
 
     def _refuse_many_components(self) -> None:
         """Refuse more components than their covariances have memory for, whatever the rows."""

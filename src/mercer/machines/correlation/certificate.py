@@ -98,7 +98,7 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
         for view, (c, w) in zip(problem.views, held, strict=True)
     ]
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
-        quantities = _measure(problem, value, value.values[used], sides)
+        quantities = _measure(problem, value, value.values[used], sides, tol)
     convex = [definiteness(gram) for gram, _ in problem.views]
     quantities = replace(quantities, indefiniteness=max(view.shift for view in convex))
     measured = (
@@ -122,11 +122,14 @@ def _(problem: Correlation, value: CanonicalPairs, tol: float | None = None) -> 
 def _statement(q: CorrelationQuantities, pairs: int, tol: float) -> str:
     if np.isnan(q.gain):
         return (
-            "a view varies by less than the rounding of its kernel matrix, so nothing can be said; "
-            "move its rows nearer to the origin"
+            "rounding of the kernel matrix of a view hides its variance, or may change a "
+            "correlation by more than the tolerance; move its samples nearer "
+            "to the origin, or use weights of similar size"
         )
     if q.gain > tol:
         return f"a correlation can be raised by {q.gain:.1e}: these are not the largest"
+    if not pairs:
+        return "no direction of a view varies by more than rounding, so all correlations are zero"
     text = (
         f"{pairs} canonical correlations agree with the data to {q.correlation_error:.1e}, and a "
         f"larger space raises none by more than {max(q.gain, 0.0):.1e}"
@@ -174,7 +177,7 @@ def _basis(gram: Gram) -> Array:
 
 
 def _measure(
-    problem: Correlation, value: CanonicalPairs, rho: Array, sides: list[_ViewSide]
+    problem: Correlation, value: CanonicalPairs, rho: Array, sides: list[_ViewSide], tol: float
 ) -> CorrelationQuantities:
     x, y = sides
     form, unit = problem.form, np.eye(len(rho))
@@ -187,7 +190,7 @@ def _measure(
         max(*(_most(m - unit) for m in metrics), x.mismatch, y.mismatch),
         _most(cross * (1 - unit)),
         max(_residual(form, x, y, rho), _residual(form, y, x, rho)),
-        _gain(form, x, y, cross.diagonal(), problem.count),
+        _gain(form, x, y, cross.diagonal(), problem.count, tol),
         _share(x),
         _share(y),
         float(value.bound),
@@ -221,9 +224,9 @@ def _share(side: _ViewSide) -> float:
     return float(np.einsum("ij,ij->", Q, side.gram @ Q)) / trace
 
 
-def _gain(form: Shrinkage, x: _ViewSide, y: _ViewSide, rho: Array, count: int) -> float:
+def _gain(form: Shrinkage, x: _ViewSide, y: _ViewSide, rho: Array, count: int, tol: float) -> float:
     """Find the best pairs in a space that holds the answer and more; return what they gain."""
-    unresolved = [_unresolved(side) for side in (x, y)]
+    unresolved = [_unresolved(side, tol) for side in (x, y)]
     if any(unresolved):
         alike = all(_alike(side.gram) for side, bad in zip((x, y), unresolved, strict=True) if bad)
         return 0.0 if alike else float("nan")
@@ -236,16 +239,20 @@ def _gain(form: Shrinkage, x: _ViewSide, y: _ViewSide, rho: Array, count: int) -
     return float((better - held).max(initial=0.0))
 
 
-def _unresolved(side: _ViewSide) -> bool:
-    """Return whether all that centring left of a Gram is rounding of its means.
+def _unresolved(side: _ViewSide, tol: float) -> bool:
+    """Return whether rounding of its means is all of a centered Gram, or much of its trace.
 
-    An estimate, for errors of both signs; by it nothing is claimed, but that nothing can be said.
+    The penalty is a share of the trace, so that a relative change of that moves correlations by as
+    much; rounding of an entry counts as often as its sample does. An estimate, for errors of both
+    signs; by it nothing is claimed, but that nothing can be said.
     """
     if side.basis is not None:
         return False
-    base = side.gram.raw
+    base, trace = side.gram.raw, float(side.gram.diag().sum())
     n, largest = base.shape[0], float(np.abs(base.diag()).max(initial=0.0))
-    return bool(side.gram.diag().sum() <= 4 * float(n) ** 1.5 * _EPS * largest)
+    weight = float(np.square(getattr(side.gram, "scale", np.ones(n))).sum())
+    rounding = 4 * _EPS * largest * weight
+    return trace <= np.sqrt(n) * rounding or tol * trace < rounding
 
 
 def _alike(gram: Gram) -> bool:

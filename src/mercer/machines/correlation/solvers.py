@@ -1,4 +1,4 @@
-"""CCA solvers: eigenvectors, Cholesky, products alone, low rank, QR, and sparse features."""
+"""CCA solvers: eigenvectors, Cholesky, products alone, QR, and sparse features."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scipy import linalg
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import qr, svd
 from mercer.gram import (
     CachedGram,
     CenteredGram,
@@ -20,9 +20,7 @@ from mercer.gram import (
     Gram,
     LazyGram,
     ScaledGram,
-    pivoted_cholesky,
 )
-from mercer.gram.policy import LAPACK_ROWS
 from mercer.machines.correlation.problem import (
     CanonicalPairs,
     Correlation,
@@ -48,15 +46,7 @@ _VIEWS_CUT = 1e-10  # singular values of features, of the largest: below, roundi
 
 
 class View(ABC):
-    """H of one view.
-
-    Attributes
-    ----------
-    left : float
-        Trace of what an approximation left out of the Gram.
-    """
-
-    left: float
+    """H of one view."""
 
     @property
     @abstractmethod
@@ -119,12 +109,9 @@ class SpectralView(BasisView):
     ----------
     roots : (r,) array
         The eigenvalues of M^-1/2.
-    left : float
-        Trace of what was left out.
     """
 
     roots: Array
-    left: float = 0.0
 
     def coef(self, P: Array) -> Array:
         """Divide in the eigenbasis."""
@@ -145,7 +132,6 @@ class FeatureView(BasisView):
 
     directions: Array
     roots: Array
-    left: float = 0.0
 
     def coef(self, P: Array) -> Array:
         """Multiply in the basis."""
@@ -154,13 +140,6 @@ class FeatureView(BasisView):
     def weights(self, P: Array) -> Array:
         """Combine the directions."""
         return np.asarray(self.directions @ (self.vectors.T @ P))
-
-
-def spectral(
-    vectors: Array, s: Array, form: Shrinkage, penalty: float, left: float = 0.0
-) -> SpectralView:
-    """Return the view of known eigenpairs, all of them positive."""
-    return SpectralView(vectors, form.shrink(s, penalty), form.inverse_root(s, penalty), left)
 
 
 def has_features(gram: Gram) -> bool:
@@ -180,8 +159,8 @@ def view_of_features(gram: FactoredGram, form: Shrinkage, penalty: float) -> Fea
         view = _independent(gram.factor, sizes)
         if view is not None:
             return view
-    Q, R = interruptible(np.linalg.qr, np.where(sizes > 0, gram.factor, 0.0))
-    W, sigma, Vt = interruptible(np.linalg.svd, R, full_matrices=False)
+    Q, R = qr(np.where(sizes > 0, gram.factor, 0.0))
+    W, sigma, Vt = svd(R)
     kept = sigma > _VIEWS_CUT * sigma.max(initial=0.0)
     sigma, s = sigma[kept], np.square(sigma[kept])
     roots = form.inverse_root(s, penalty)
@@ -192,7 +171,7 @@ def view_of_features(gram: FactoredGram, form: Shrinkage, penalty: float) -> Fea
 def _independent(F: Array, sizes: Array) -> FeatureView | None:
     """Return the view of independent columns without a penalty; None where they depend."""
     live = np.flatnonzero(sizes)
-    Q, R = interruptible(np.linalg.qr, F[:, live] / sizes[live])
+    Q, R = qr(F[:, live] / sizes[live])
     sigma = np.linalg.svd(R, compute_uv=False)
     if len(sigma) < len(live) or (sigma <= _VIEWS_CUT * sigma.max(initial=0.0)).any():
         return None
@@ -224,7 +203,7 @@ class _Pairs:
 def correlate(
     solver: Solver, problem: Correlation, x: View, y: View, watch: Watch, tol: float = 1e-10
 ) -> Solution:
-    """Return the answer from both views: pairs, coefficients, ranks and the bound."""
+    """Return the answer from both views: pairs, coefficients and ranks."""
     found = _pairs(x, y, min(problem.count, problem.gram_x.shape[0]), watch, tol)
     turn = signs_of(x.shrink(found.left))
     left, right = found.left * turn, found.right * turn
@@ -234,7 +213,7 @@ def correlate(
         _padded(y.coef(right), problem.count),
         x.rank,
         y.rank,
-        _bound(problem, x, y),
+        0.0,
         _maybe_padded(x.weights(left), problem.count),
         _maybe_padded(y.weights(right), problem.count),
     )
@@ -256,13 +235,13 @@ def _pairs(x: View, y: View, count: int, watch: Watch, tol: float) -> _Pairs:
 def _small(x: BasisView, y: BasisView, count: int) -> _Pairs:
     """Take the singular pairs of the matrix between two bases."""
     M = x.factors[:, None] * (x.vectors.T @ y.vectors) * y.factors
-    P, rho, Qt = interruptible(np.linalg.svd, M, full_matrices=False)
+    P, rho, Qt = svd(M)
     return _Pairs(x.vectors @ P[:, :count], rho[:count], y.vectors @ Qt[:count].T)
 
 
 def _direct(x: View, y: BasisView, count: int) -> _Pairs:
     """Take all singular pairs of H_x U_y diag(factors), a matrix of few columns."""
-    P, rho, Qt = np.linalg.svd(x.shrink(y.vectors * y.factors), full_matrices=False)
+    P, rho, Qt = svd(x.shrink(y.vectors * y.factors))
     return _Pairs(P[:, :count], rho[:count], y.vectors @ Qt[:count].T)
 
 
@@ -286,16 +265,6 @@ def _padded(values: Array, count: int) -> Array:
 
 def _maybe_padded(values: Array | None, count: int) -> Array | None:
     return None if values is None else _padded(values, count)
-
-
-def _bound(problem: Correlation, x: View, y: View) -> float:
-    """Bound the change of H by the trace left over the penalty, in both views together."""
-    total = 0.0
-    for view, penalty in zip((x, y), problem.penalties, strict=True):
-        if view.left > 0:
-            with np.errstate(over="ignore"):  # more than any number: no bound is known
-                total += float(np.divide(view.left, max(penalty, np.finfo(float).tiny)))
-    return float(min(total, np.finfo(float).max))
 
 
 # --- eigh ----------------------------------------------------------------------------------------
@@ -331,14 +300,16 @@ def view_by_eigh(gram: Gram, form: Shrinkage, penalty: float, cut: float) -> Bas
     require_memory(
         DECOMPOSED * 8 * n * n,
         f"the eigendecomposition of {n} points",
-        "Use a low rank (CCA(rank=...)), or a form and penalty that allow a Cholesky factor.",
+        "Use landmarks (approximation=Nystrom(1000)), or a form and penalty that allow a Cholesky "
+        "factor.",
         held=2 * gram.nbytes,
     )
     s, U = choose_backend().eigh(np.asarray(gram.dense(), dtype=np.float64))
     # what centring leaves of a constant view is rounding of means, alike in all n^2 entries
     noise = 4 * n**1.5 * float(np.finfo(float).eps) * _eigh_size(gram)
     kept = s > max(cut * s.max(initial=0.0), noise)
-    return spectral(U[:, kept], s[kept], form, penalty)
+    s = s[kept]
+    return SpectralView(U[:, kept], form.shrink(s, penalty), form.inverse_root(s, penalty))
 
 
 def _eigh_size(gram: Gram) -> float:
@@ -375,7 +346,6 @@ class InverseView(View):
 
     inverse: Array
     penalty: float
-    left: float = 0.0
 
     @property
     def n(self) -> int:
@@ -426,7 +396,7 @@ class CholeskyCorrelation(Solver):
         require_memory(
             _INVERSES * 8 * n * n,
             f"the inverses of two matrices of {n} rows",
-            "Use CCA(rank=...).",
+            "Use landmarks (approximation=Nystrom(1000)).",
             held=sum(gram.nbytes for gram, _ in problem.views),
         )
         x, y = (_view(gram, penalty) for gram, penalty in problem.views)
@@ -493,7 +463,6 @@ class ProductView(View):
     gram: Gram
     penalty: float
     tol: float
-    left: float = 0.0
 
     @property
     def n(self) -> int:
@@ -547,12 +516,12 @@ class IterativeCorrelation(Solver):
         if not isinstance(problem.form, Squared):
             return (
                 "without storing the Gram, only the form (K + penalty)^2 can be answered; use "
-                "form='squared', or CCA(rank=...)"
+                "form='squared', or landmarks (approximation=Nystrom(1000))"
             )
         if any(tiny(gram, penalty) for gram, penalty in problem.views):
             return (
                 f"without storing the Gram, penalties above {SMALLEST:g} of its trace are needed; "
-                "use a larger penalty, or CCA(rank=...)"
+                "use a larger penalty, or landmarks (approximation=Nystrom(1000))"
             )
         return None
 
@@ -565,60 +534,6 @@ class IterativeCorrelation(Solver):
         if has_features(gram):
             return view_of_features(cast(FactoredGram, gram), Squared(), penalty)
         return ProductView(gram, penalty, 0.01 * self.tol)
-
-
-# --- lowrank -------------------------------------------------------------------------------------
-#
-# Canonical correlations from few rows of each Gram: pivoted Cholesky, then small matrices.
-
-_LOWRANK_CUT = 1e-12  # eigenvalues of F'F, of the largest
-
-
-@dataclass(frozen=True)
-class LowRankCorrelation(Solver):
-    """G ~ F F' from at most `rank` rows of each Gram.
-
-    No correlation moves by more than the trace left over the penalty, summed over the views
-    (`CanonicalPairs.bound`); in practice by about a thousandth of that.
-
-    Parameters
-    ----------
-    rank : int
-        Largest number of rows of each Gram that are looked at.
-    random_state : int
-        Seed of the draws.
-    """
-
-    answers = Correlation
-
-    rank: int = 500
-    random_state: int = 0
-
-    def run(self, problem: Correlation, watch: Watch, start: Any = None) -> Solution:
-        """Factor both, compare."""
-        n = problem.gram_x.shape[0]
-        require_memory(
-            6 * 8 * n * min(self.rank, n), f"factors of rank {self.rank}", "Use a smaller rank."
-        )
-        x, y = (
-            view_by_rows(gram, problem.form, p, self.rank, self.random_state)
-            for gram, p in problem.views
-        )
-        return correlate(self, problem, x, y, watch)
-
-
-def view_by_rows(
-    gram: Gram, form: Shrinkage, penalty: float, rank: int, random_state: int
-) -> BasisView:
-    """Return a view from few rows of its Gram; exactly where it has no more features than that."""
-    if has_features(gram) and cast(FactoredGram, gram).rank <= rank:
-        return view_of_features(cast(FactoredGram, gram), form, penalty)
-    part = pivoted_cholesky(gram, rank, random_state)
-    F = part.factor
-    s, Z = interruptible(np.linalg.eigh, F.T @ F)
-    kept = s > _LOWRANK_CUT * s.max(initial=0.0)
-    U = F @ (Z[:, kept] / np.sqrt(s[kept]))
-    return spectral(U, s[kept], form, penalty, part.trace_left)
 
 
 # --- qr ------------------------------------------------------------------------------------------
@@ -730,7 +645,6 @@ class SparseView(View):
     features: SparseFeatures
     inverse: Array
     penalty: float
-    left: float = 0.0
 
     @property
     def n(self) -> int:
@@ -760,9 +674,8 @@ def _(problem: Correlation) -> Solver:
         return QRCorrelation()
     if any(map(_unstored, grams)):
         return IterativeCorrelation()
-    n = problem.gram_x.shape[0]
-    small = n <= LAPACK_ROWS or 3 * (problem.count + 32) > n
-    if small or CholeskyCorrelation().refuses(problem):
+    few = 3 * (problem.count + block_width(problem.count)) > problem.gram_x.shape[0]
+    if few or CholeskyCorrelation().refuses(problem):
         return EighCorrelation()
     return CholeskyCorrelation()
 

@@ -499,7 +499,7 @@ def held_out(
     """Return the held-out correlations of the candidates of a machine: (folds, penalties)."""
     folds = _folds(machine, len(weights))
     scale = np.sqrt(weights)[:, None]
-    x, y = (shared_factor(gram, machine.rank, seed) / scale for gram in grams)
+    x, y = (shared_factor(gram, seed) / scale for gram in grams)
     watch = Watch(machine.callback, machine.time_limit)
     return held_out_scores(
         (x, y), weights, folds, machine.penalties_, machine.n_components, form, watch
@@ -526,12 +526,11 @@ def _folds(machine: Any, n: int) -> Iterable[tuple[Array, Array]]:
     return [(np.setdiff1d(np.arange(n), test), test) for test in runs]
 
 
-def shared_factor(gram: Gram, rank: int | None, random_state: int) -> Array:
+def shared_factor(gram: Gram, random_state: int) -> Array:
     """Return features of all rows: F with K = F F', nearly."""
     if has_features(gram) and gram.rank <= LARGEST:
         return np.asarray(gram.factor)
-    most = LARGEST if rank is None else min(rank, LARGEST)
-    return pivoted_cholesky(gram, most, random_state).factor
+    return pivoted_cholesky(gram, LARGEST, random_state).factor
 
 
 @dataclass(frozen=True, eq=False)

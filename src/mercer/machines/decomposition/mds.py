@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer import deadline
 from mercer.array_types import Array, Points
+from mercer.backends.factorizations import eigh
+from mercer.deadline import row_slices
 from mercer.gram.build import matrix_gram
 from mercer.machines.base.inputs import new_rows, training_rows_alone
 from mercer.machines.base.machine import Machine, all_or_nothing
@@ -26,7 +28,7 @@ from mercer.rows.points import is_objects, is_sparse, row_count, take, to_dense
 from mercer.solvers.base import Callback, Solution
 from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import solve
-from mercer.solvers.eigen.dense import Eigh, signs_of
+from mercer.solvers.eigen.dense import signs_of
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
 
 # --- distances -----------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         "correlation", "cosine", "hamming" or "jaccard"; a function of two rows; or "precomputed",
         and X is the matrix of dissimilarities.
     callback : callable or None, default=None
-        Called with `mercer.solvers.Progress`. A direct answer has no half way to stop at.
+        Called with `mercer.solvers.Progress`; a true return value stops the search.
     time_limit : float or None, default=None
         Seconds after which a fit without an answer ends.
 
@@ -319,13 +321,15 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         """Decompose the doubly centred squares, in units of the largest dissimilarity."""
         largest = float(D.max(initial=0.0))
         self._unit = 2.0 ** np.round(np.log2(largest)) if largest > 0 else 1.0
-        K = np.square(D / self._unit) * -0.5
-        problem = pairs_of(matrix_gram(K), s, len(s))
-        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
-        solution: Solution = solve(problem, Eigh(), **options)
-        values = solution.value.values
-        rounding = max(_SMALLEST * float(np.abs(values).max()), 16 * _EPS * float(np.abs(K).sum()))
+        K = np.empty(D.shape)
+        for some in row_slices(*D.shape):
+            K[some] = np.square(D[some] / self._unit) * -0.5
         count = int(self.n_components)
+        problem = pairs_of(matrix_gram(K), s, count)
+        options: dict[str, Any] = {"callback": self.callback, "time_limit": self.time_limit}
+        solution: Solution = solve(problem, **options)
+        values = self._all_values(problem, solution.value.values)
+        rounding = max(_SMALLEST * float(np.abs(values).max()), 16 * _EPS * float(np.abs(K).sum()))
         rank = int((values[:count] > rounding).sum())
         modes = self._signed(solution.value, max(rank, 1), s)
         self.solution_ = replace(solution, value=modes)
@@ -341,6 +345,14 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         self.stress_ = _stress(D, self._places, s)
         found = certify(Eigenproblem(problem.gram, len(modes.values)), modes)
         self.certificate_: Certificate = replace(found, statement=self._statement(found))
+
+    def _all_values(self, problem: Eigenproblem, found: Array) -> Array:
+        """Return all eigenvalues, largest first; of Euclidean distances the last is their rest."""
+        if not callable(self.metric) and self.metric == "euclidean":  # none is negative
+            rest = float(problem.gram.diag().sum() - found.sum())
+            return np.append(found, max(rest, 0.0))
+        values = eigh(problem.gram.dense())[0][::-1]
+        return np.append(found, values[len(found) :])
 
     def _signed(self, modes: Modes, count: int, s: Array) -> Modes:
         vectors = modes.vectors[:, :count]

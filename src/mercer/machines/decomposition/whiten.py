@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -26,10 +27,24 @@ from mercer.machines.decomposition.preimage import check_scores
 from mercer.rows.points import is_sparse
 from mercer.solvers.base import Solution
 from mercer.solvers.certificate import Certificate
+from mercer.solvers.eigen.certificate import EigenQuantities
 
 # --- whiten --------------------------------------------------------------------------------------
 #
 # Whitening: rows turned and scaled until their covariance is the identity.
+
+
+@dataclass(frozen=True)
+class WhiteningQuantities(EigenQuantities):
+    """Measures of the directions, and of the whitened training samples.
+
+    Attributes
+    ----------
+    whiteness : float
+        Largest distance of a mean from 0, of a variance from 1, or of a covariance from 0.
+    """
+
+    whiteness: float = 0.0
 
 
 class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstimator):
@@ -62,7 +77,7 @@ class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEst
     solution_ : Solution
         How the directions were found.
     certificate_ : Certificate
-        The judgement of the directions, as that of `PCA`.
+        The judgement of the directions, as that of `PCA`, and of the whitened training samples.
 
     Examples
     --------
@@ -104,8 +119,11 @@ class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEst
         self.mean_ = machine.mean_
         self.variances_ = machine.explained_variance_[: self.rank_]
         self.solution_: Solution = machine.solution_
+        components = machine.components_[: max(self.rank_, 1)]
+        self._keep(X, weights, components)
         self.certificate_: Certificate = machine.certificate_
-        self._keep(X, weights, machine.components_[: max(self.rank_, 1)])
+        if self.rank_:
+            self.certificate_ = self._judged(machine.certificate_, X, weights, components)
         return self
 
     def transform(self, X: Any) -> Array:
@@ -158,14 +176,36 @@ class Whiten(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEst
         """Scale the directions, and make up for what their rounding leaves of correlation."""
         scale = np.ones(1) if self.rank_ == 0 else np.sqrt(self.variances_)
         whitening = components.T / scale
-        white, total = self._white(X, whitening), float(weights.sum())
-        covariance = (weights[:, None] * white).T @ white / (total - 1.0 if total > 1 else total)
+        _, covariance = _moments(self._white(X, whitening), weights)
         values, vectors = linalg.eigh(covariance if self.rank_ else np.eye(1))
         whitening = whitening @ (vectors / np.sqrt(values)) @ vectors.T
         coloring = (vectors * np.sqrt(values)) @ vectors.T @ (scale[:, None] * components)
         if self.rotate_back:
             whitening, coloring = whitening @ components, components.T @ coloring
         self.whitening_, self.coloring_ = whitening, coloring
+
+    def _judged(
+        self, directions: Certificate, X: Points, weights: Array, components: Array
+    ) -> Certificate:
+        """Measure what `transform` makes of the training samples, along the directions."""
+        white = self._white(X, self.whitening_)
+        mean, covariance = _moments(white @ components.T if self.rotate_back else white, weights)
+        off = [np.abs(covariance - np.eye(self.rank_)).max(), np.abs(mean).max()]
+        whiteness = float(np.max(off)) if np.isfinite(off).all() else float("inf")
+        quantities = WhiteningQuantities(**asdict(directions.quantities), whiteness=whiteness)
+        ok = directions.ok and whiteness <= directions.tol
+        statement = (
+            f"the whitened training samples have mean 0, variances 1 and covariances 0 within "
+            f"{whiteness:.1e}; {directions.statement}"
+        )
+        return replace(directions, ok=bool(ok), quantities=quantities, statement=statement)
+
+
+def _moments(white: Array, weights: Array) -> tuple[Array, Array]:
+    """Return mean and covariance of weighted samples."""
+    total = float(weights.sum())
+    free = total - 1.0 if total > 1 else total
+    return weights @ white / total, (weights[:, None] * white).T @ white / free
 
 
 # --- log shift -----------------------------------------------------------------------------------

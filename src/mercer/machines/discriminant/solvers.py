@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import linalg, sparse
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor
@@ -211,6 +212,7 @@ def _scatter(problem: Discriminant, F: Any, means: Array) -> tuple[Array, Array]
             return S, np.zeros_like(means)
     total, left, averages = np.zeros((F.shape[1],) * 2), np.zeros_like(means), problem.averages
     for first in range(0, F.shape[0], _PRIMAL_ROWS_AT_ONCE):
+        deadline.check()
         part = slice(first, first + _PRIMAL_ROWS_AT_ONCE)
         away = to_dense(F[part]) - means.T[problem.codes[part]]
         left += away.T @ averages[part]
@@ -441,6 +443,7 @@ def centred_matrix(problem: Discriminant, means: Array) -> Array:
     across = np.ascontiguousarray(E.T)
     A = choose_backend().empty(len(q), len(q))
     for first in range(0, len(q), _CHOLESKY_ROWS_AT_ONCE):
+        deadline.check()
         last = min(first + _CHOLESKY_ROWS_AT_ONCE, len(q))
         part = A[first:last, :last]
         np.multiply(problem.gram.rows(slice(first, last))[:, :last], root[:last], out=part)

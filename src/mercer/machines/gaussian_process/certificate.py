@@ -6,12 +6,11 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import linalg
 from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible, solved_if_regular
+from mercer.backends.factorizations import solve_triangular, solve_with_determinant, triangle
 from mercer.gram import exact
 from mercer.machines.gaussian_process.laplace import laplace_evidence
 from mercer.machines.gaussian_process.marginal_likelihood import evidence
@@ -44,10 +43,8 @@ class ProcessQuantities:
 
     Attributes
     ----------
-    relative_residual : float
-        Norm of what is left of (K + noise S^-1) a + b = y, over that of y.
-    bias_condition, mismatch, indefiniteness : float
-        As in `LinearSystemQuantities`.
+    relative_residual, bias_condition, mismatch, indefiniteness : float
+        As in `LinearSystemQuantities`, with the noise for the penalty.
     variance_error : float
         Largest difference of posterior variances at training rows, by the stored factor, from
         those by another decomposition of the exact matrix; in units of the largest k(x, x), or of
@@ -63,6 +60,8 @@ class ProcessQuantities:
         learnt, that does not point out of its bounds; zero where none was.
     at_lower, at_upper : int
         How many parameters that were learnt are at a bound.
+    dual_residual : float
+        As in `LinearSystemQuantities`.
     """
 
     relative_residual: float
@@ -76,6 +75,7 @@ class ProcessQuantities:
     stationarity: float = 0.0
     at_lower: int = 0
     at_upper: int = 0
+    dual_residual: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -145,6 +145,7 @@ def _regression_measured(
         steepest,
         at_lower,
         at_upper,
+        found.dual_residual,
     )
     if problem.search is None or problem.search.landmarks is None:
         return known
@@ -212,7 +213,7 @@ def _regression_by_features(
     middle = s @ problem.targets / total if bias else np.zeros(problem.targets.shape[1])
     G, root = F - centre, np.sqrt(s)[:, None]
     wide = np.vstack([root * G, np.sqrt(noise) * np.eye(F.shape[1])])
-    R = interruptible(np.linalg.qr, wide, mode="r")
+    R = triangle(wide)
     extra = noise / total if bias else 0.0
     phi = G[rows].T
     stored = noise * np.sum(solved_by_factor(value.factor, phi) ** 2, axis=0)
@@ -272,7 +273,8 @@ def _regression_statement(
         f"{q.variance_error:.1e} of the largest variance"
     )
     if q.likelihood_error > tol:
-        statement += f"; the log-likelihood of a row is known to {q.likelihood_error:.0e} only"
+        apart = f"{q.likelihood_error:.0e} a sample"
+        statement += f"; two ways to compute the log-likelihood differ by {apart}"
     if problem.search is None:
         learnt = "; that prior and noise are true is assumed"
     elif isinstance(q, ProcessBoundQuantities):
@@ -388,11 +390,11 @@ def _compared(
     A = K * W
     A.flat[:: len(A) + 1] += 1.0  # I + K W
     across = K[:, rows]
-    variance = solved_if_regular(A, across)[rows, np.arange(len(rows))]
+    solved, _, logarithm = solve_with_determinant(A, across)
+    variance = solved[rows, np.arange(len(rows))]
     half = solved_by_factor(value.factors[t], value.roots[:, [t]] * across)
     stored = across[rows, np.arange(len(rows))] - np.einsum("ij,ij->j", half, half)
-    determinant = interruptible(np.linalg.slogdet, A)
-    likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * determinant[1])
+    likelihood = float(s @ log_expit(sign * f) - 0.5 * (a @ f) - 0.5 * logarithm)
     return float(np.abs(variance - stored).max(initial=0.0)), likelihood
 
 
@@ -468,12 +470,10 @@ def solved_by_factor(
     transposed : bool
         Whether L' is meant.
     """
-    trans: Any = int(transposed)
     try:
-        found = linalg.solve_triangular(L, right, lower=lower, trans=trans, check_finite=False)
+        return solve_triangular(L, right, lower, transposed)
     except np.linalg.LinAlgError:
         return np.full(right.shape, np.nan)
-    return np.asarray(found)
 
 
 def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
@@ -492,5 +492,5 @@ def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
     for first in range(0, F.shape[0], step):
         some = slice(first, first + step)
         block = np.vstack([R, roots[some, None] * to_dense(F[some])])
-        R = interruptible(np.linalg.qr, block, mode="r")
+        R = triangle(block)
     return np.asarray(R)

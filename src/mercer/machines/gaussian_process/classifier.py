@@ -22,9 +22,7 @@ from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import (
     KernelMachine,
     all_or_nothing,
-    is_precomputed,
     kernel_of,
-    offered_if,
 )
 from mercer.machines.base.parameters import (
     check_count,
@@ -58,10 +56,6 @@ from mercer.solvers.dispatch import solve
 
 _SEARCH = 0.7  # of the time limit: the rest is for the posterior at what was found
 _REMEDY = "LogisticRegression"
-
-
-def _of_rows(machine: Any) -> bool:
-    return not is_precomputed(getattr(machine, "kernel_", machine.kernel))
 
 
 class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
@@ -254,17 +248,19 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         scores = self._values(X)
         if scores.shape[1] == 1:
             return np.asarray(self.classes_[(scores[:, 0] > 0).astype(np.intp)])
-        chosen = self.predict_proba(X) if _of_rows(self) else scores
+        chosen = scores if isinstance(self.kernel_, Precomputed) else self.predict_proba(X)
         return np.asarray(self.classes_[chosen.argmax(axis=1)])
 
-    @offered_if(_of_rows)
-    def predict_proba(self, X: Any) -> Array:
+    def predict_proba(self, X: Any, prior_var: npt.ArrayLike | None = None) -> Array:
         """Return the probabilities of the classes, averaged over the posterior of f.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+        prior_var : array-like of shape (n_samples,), optional
+            For a precomputed kernel: k(z, z) of the new rows. Without it nothing is averaged, and
+            the probabilities are those of the mean of f: farther from one half.
 
         Returns
         -------
@@ -272,7 +268,11 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
             Rows add up to one.
         """
         check_is_fitted(self)
-        mean, variance = self.latent_mean_and_variance(X)
+        if prior_var is None and isinstance(self.kernel_, Precomputed):
+            mean = self._values(X).squeeze(axis=1) if len(self.classes_) == 2 else self._values(X)
+            variance = np.zeros_like(mean)
+        else:
+            mean, variance = self.latent_mean_and_variance(X, prior_var)
         if mean.ndim == 1:
             upper = averaged_sigmoid(mean, variance)
             return np.column_stack([averaged_sigmoid(-mean, variance), upper])
@@ -281,14 +281,16 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
         )
         return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), 1e-300))
 
-    @offered_if(_of_rows)
-    def predict_log_proba(self, X: Any) -> Array:
+    def predict_log_proba(self, X: Any, prior_var: npt.ArrayLike | None = None) -> Array:
         """Return the logarithms of the probabilities.
 
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            New rows.
+            New rows; for a precomputed kernel the matrix of new rows against training rows.
+        prior_var : array-like of shape (n_samples,), optional
+            For a precomputed kernel: k(z, z) of the new rows. Without it nothing is averaged, and
+            the probabilities are those of the mean of f: farther from one half.
 
         Returns
         -------
@@ -296,7 +298,7 @@ class GaussianProcessClassifier(Certified, ClassifierMixin, KernelMachine):
             Logarithms of `predict_proba`.
         """
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self.predict_proba(X)))
+            return np.asarray(np.log(self.predict_proba(X, prior_var)))
 
     def log_marginal_likelihood(
         self,

@@ -14,8 +14,8 @@ from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, StoredMatrix
+from mercer.backends.factorizations import triangle
 from mercer.backends.host import HostFactor
-from mercer.backends.lapack import interruptible
 from mercer.gram import Source
 from mercer.gram.base import written_out
 from mercer.machines.gaussian_process.marginal_likelihood import contracted
@@ -322,9 +322,7 @@ def _factor(F: Any, root: Array) -> Factor | None:
     found = choose_backend().stored(normal).cholesky(np.ones(len(normal)))
     if found is not None or not np.isfinite(normal).all():
         return found
-    R = interruptible(
-        np.linalg.qr, np.vstack([root[:, None] * to_dense(F), np.eye(len(normal))]), mode="r"
-    )
+    R = triangle(np.vstack([root[:, None] * to_dense(F), np.eye(len(normal))]))
     signs = np.where(R.diagonal() < 0, -1.0, 1.0)
     return HostFactor(np.ascontiguousarray((R * signs[:, None]).T))
 
@@ -394,18 +392,18 @@ def laplace_evidence(problem: LaplaceEvidence, logs: Array) -> tuple[float, Arra
     formula = problem.kernel.formula(logs)
     stored = Source(formula, problem.X).pairs().stored()
     K = stored.dense()
-    value, M = 0.0, np.zeros_like(K)
+    value, M = 0.0, np.zeros(K.shape)
     for t in range(problem.signs.shape[1]):
         s = problem.row_weights
         mode = newton(stored, problem.signs[:, t], s, LaplaceMode.tol, LaplaceMode.max_iter)
         if mode.factor is None or not np.isfinite(mode.log_likelihood):
             return -np.inf, np.zeros(len(logs))
         value += mode.log_likelihood
-        M += _slope(K, mode, mode.factor, s)
+        _add_slope(M, K, mode, mode.factor, s)
     return value, contracted(problem.kernel, logs, M, problem.X, {formula: K})
 
 
-def _slope(K: Array, mode: Mode, factor: Factor, s: Array) -> Array:
+def _add_slope(M: Array, K: Array, mode: Mode, factor: Factor, s: Array) -> None:
     variance, L = K.diagonal().copy(), factor.lower()
     for first in range(0, len(K), _COLUMNS_AT_ONCE):
         deadline.check()
@@ -417,12 +415,12 @@ def _slope(K: Array, mode: Mode, factor: Factor, s: Array) -> Array:
     p = expit(mode.f)
     third = -s * p * expit(-mode.f) * (1.0 - 2.0 * p)
     R = factor.inverse()
-    R *= mode.root[:, None] * mode.root
+    for some in deadline.row_slices(*R.shape):
+        R[some] *= mode.root[some, None] * mode.root
     u = 0.5 * variance * third
-    q = u - R @ (K @ u)
-    R *= -1.0
-    R += np.outer(mode.coef + q, mode.coef) + np.outer(mode.coef, q)
-    return np.asarray(0.5 * R)
+    q, a = u - R @ (K @ u), mode.coef
+    for some in deadline.row_slices(*R.shape):
+        M[some] += 0.5 * ((a + q)[some, None] * a + a[some, None] * q - R[some])
 
 
 # --- choice --------------------------------------------------------------------------------------

@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.linalg import solve_triangular
 
+from mercer import deadline
 from mercer.array_types import Array, Points
 from mercer.backends import choose_backend
+from mercer.backends.factorizations import triangle
 from mercer.backends.host import HostFactor
-from mercer.backends.lapack import interruptible, one_blas_thread
+from mercer.backends.lapack import one_blas_thread
 from mercer.expression import AbsDist, Expression, Statistic
 from mercer.gram import ShiftedGram, Source
 from mercer.gram.build import matrix_gram
@@ -122,7 +124,7 @@ def nearest_factor(values: Array, vectors: Array) -> Array:
     """Return the factor of the nearest matrix without eigenvalues at the level of rounding."""
     floor = len(values) * _EPS * float(np.abs(values).max(initial=_TINY))
     half = vectors * np.sqrt(np.maximum(values, floor))
-    R = interruptible(np.linalg.qr, half.T, mode="r")
+    R = triangle(half.T)
     return np.ascontiguousarray((R * np.where(R.diagonal() < 0, -1.0, 1.0)[:, None]).T)
 
 
@@ -214,9 +216,9 @@ def evidence(problem: Evidence, logs: Array) -> tuple[float, Array]:
     if not np.isfinite(value):
         return -np.inf, np.zeros(len(logs))
     M = found.G  # dvalue = <M, dC>
-    M *= -t
-    M += found.coef @ found.coef.T
-    M *= 0.5
+    for some in deadline.row_slices(*M.shape):
+        M[some] *= -0.5 * t
+        M[some] += (0.5 * found.coef[some]) @ found.coef.T
     gradient = contracted(problem.kernel, inner, M, problem.X, {formula: K})
     if problem.learns_noise:
         copies = float(s.sum()) - len(s)
@@ -595,22 +597,25 @@ def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
         The penalty.
     """
     root = np.sqrt(problem.row_weights)
-    A = np.array(K, dtype=np.float64)
-    A *= root[:, None] * root
+    A = np.empty(K.shape)
+    for some in deadline.row_slices(*K.shape):
+        np.multiply(K[some], root[some, None] * root, out=A[some])
     A.flat[:: len(A) + 1] += penalty
     factor = choose_backend().cholesky_factor(A)
     if factor is None:
         return None
     log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
     G = factor.inverse()
-    G *= root[:, None] * root
+    for some in deadline.row_slices(*G.shape):
+        G[some] *= root[some, None] * root
     if problem.bias:
         u = G.sum(axis=1)
         total = float(u.sum())
         if not total > 0:
             return None
         log_determinant += float(np.log(total))
-        G -= np.outer(u / total, u)
+        for some in deadline.row_slices(*G.shape):
+            G[some] -= (u[some, None] / total) * u
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 
 

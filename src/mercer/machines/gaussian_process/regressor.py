@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
-from mercer.backends.lapack import interruptible
-from mercer.gram import Need, make_gram
+from mercer.backends.factorizations import eigh
+from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
+from mercer.gram.build import refuse_overflow
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.approximate import landmarks_for, warn_of_similarity
 from mercer.machines.base.certificate import Certified, lazy_certificate, not_convex
 from mercer.machines.base.inputs import new_rows, read_array, refuse_overflown
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.origin import about_origin, constant_as_given
 from mercer.machines.base.parameters import (
     check_count,
     check_flag,
@@ -109,7 +111,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
     noise_ : float
         The variance of the noise.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        C^-1 y.
+        C^-1 y, to `certificate_.quantities.dual_residual` of y.
     intercept_ : float or array of shape (n_targets,)
         The constant.
     log_marginal_likelihood_value_ : float
@@ -198,15 +200,7 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         self.noise_ = float(self.noise)
         if search is not None and logs is not None:
             self.noise_ = search.noise_at(logs)
-        gram = make_gram(
-            self.kernel_,
-            X,
-            Need.MATRIX,
-            rows=rows,
-            copies=2,
-            names=self._column_names(),
-            remedy=_REMEDY,
-        )
+        gram = self._gram(X, rows)
         question = partial(
             ProcessRegression,
             targets=seen[0],
@@ -413,6 +407,21 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         limit = None if self.time_limit is None else _SEARCH * float(self.time_limit)
         return problem, solve(problem, solver, callback=self.callback, time_limit=limit)
 
+    def _gram(self, X: Points, rows: Array) -> Gram:
+        near = about_origin(self.kernel_, X, rows) if self.bias else None
+        if near is not None:
+            refuse_overflow(near, self.kernel_, rows)
+            return near
+        return make_gram(
+            self.kernel_,
+            X,
+            Need.MATRIX,
+            rows=rows,
+            copies=2,
+            names=self._column_names(),
+            remedy=_REMEDY,
+        )
+
     def _keep(
         self, problem: ProcessRegression, value: ProcessPosterior, rows: Array, y: Array, s: Array
     ) -> None:
@@ -422,7 +431,9 @@ class GaussianProcess(Certified, MultiOutputMixin, RegressorMixin, KernelMachine
         full = np.zeros((len(y), value.coef.shape[1]))
         full[rows] = value.coef
         self.dual_coef_ = full.reshape(y.shape)
-        self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
+        weights = getattr(self._expansion, "weights", None)
+        constant = constant_as_given(problem.gram, weights, value.intercept)
+        self.intercept_ = constant if y.ndim == 2 else float(constant[0])
         self.log_marginal_likelihood_value_ = value.log_likelihood
         self.n_iter_ = self.solution_.iterations
         self._weights, self._targets = s, y.reshape(len(y), -1)
@@ -496,7 +507,7 @@ def drawn(covariance: Array, count: int, source: np.random.RandomState) -> Array
     -------
     (n, count) array
     """
-    values, vectors = interruptible(np.linalg.eigh, covariance)
+    values, vectors = eigh(covariance)
     half = vectors * np.sqrt(np.maximum(values, 0.0))
     return np.asarray(half @ source.standard_normal((len(values), count)))
 

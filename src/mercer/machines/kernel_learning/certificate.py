@@ -8,7 +8,7 @@ from functools import singledispatch
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import solved_if_regular
+from mercer.backends.factorizations import solve_with_determinant
 from mercer.gram import Definiteness, Gram, Source, definiteness, exact
 from mercer.gram.accurate_products import gamma, product_rounding
 from mercer.gram.build import matrix_gram
@@ -301,8 +301,8 @@ def _(measure: Likelihood, problem: Relevance, K: Array, penalty: float) -> floa
     C = K + np.diag(penalty / s)
     total, targets = float(s.sum()), Y.shape[1]
     ones = np.ones((n, 1))
-    solved = solved_if_regular(C, np.column_stack([Y, ones]))
-    log_determinant = float(np.linalg.slogdet(C)[1] + np.log(s).sum())
+    solved, _, logarithm = solve_with_determinant(C, np.column_stack([Y, ones]))
+    log_determinant = logarithm + float(np.log(s).sum())
     squares = np.sum(Y * solved[:, :-1], axis=0)
     if problem.bias:
         inverse_sum = float(solved[:, -1].sum())

@@ -14,6 +14,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
+from mercer.backends.lapack import blas_threads_for
 from mercer.gram import Gram, Need, make_gram
 from mercer.kernels import Kernel, Precomputed, resolve
 from mercer.kernels.algebra import Product, Sum
@@ -172,14 +173,17 @@ def combine(
     chosen, data, rows = _read(kernels, X, y, sample_weight, target, is_precomputed(kernels))
     options = {"callback": callback, "time_limit": time_limit}
     asked = _CombineOptions(chosen, data, rows, bool(normalize), tol, int(max_iter), options)
-    return _aligned(asked) if loss is None else _learnt(asked, loss)
+    with blas_threads_for(X, y):
+        return _aligned(asked) if loss is None else _learnt(asked, loss)
 
 
 def _read(
     kernels: Any, X: Any, y: Any, sample_weight: Any, target: str, given: bool
 ) -> tuple[KernelSet, Labelled, DistinctRows]:
     matrices = given_matrices(X) if given else []
-    data = labelled("combine", matrices[0] if given else X, y, sample_weight, target, given)
+    data = labelled(
+        "combine", matrices[0] if given else X, y, sample_weight, target, given, kernels
+    )
     order = np.zeros(len(data.weights), np.intp) if data.codes is None else data.codes
     if given or data.targets is not None:
         rows = rows_as_they_are(order, data.weights)
@@ -584,7 +588,7 @@ def alignment(
     """
     check_flag("alignment", "centered", centered)
     given = is_precomputed(kernel)
-    data = labelled("alignment", X, y, sample_weight, target, given)
+    data = labelled("alignment", X, y, sample_weight, target, given, [kernel])
     rows = np.flatnonzero(data.weights > 0)
     chosen = (
         Precomputed() if given else resolve(kernel, take(data.points, rows), data.weights[rows])

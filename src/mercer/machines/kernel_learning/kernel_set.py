@@ -351,7 +351,13 @@ class Labelled:
 
 
 def labelled(
-    function: str, X: Any, y: Any, sample_weight: Any, target: str, precomputed: bool = False
+    function: str,
+    X: Any,
+    y: Any,
+    sample_weight: Any,
+    target: str,
+    precomputed: bool = False,
+    kernels: Any = (),
 ) -> Labelled:
     """Check rows, targets and weights; errors name the function.
 
@@ -369,10 +375,13 @@ def labelled(
         What y holds.
     precomputed : bool
         Whether X is a matrix of kernel values.
+    kernels : sequence of Kernel
+        Those that read the rows.
     """
     if not isinstance(target, str) or target not in ("auto", "labels", "numbers"):
         raise ValueError(f"{function}: target={target!r} must be 'auto', 'labels' or 'numbers'")
-    witness = type(function, (BaseEstimator,), {})()  # checks as machines do, under this name
+    # checks as machines do, under this name
+    witness = type(function, (BaseEstimator,), {"kernels": kernels})()
     if y is None:
         raise ValueError(f"{function}: y is missing; a kernel is learnt from labels or targets")
     labels = target == "labels" or (target == "auto" and _are_labels(y))

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mercer.array_types import Array, FrozenArray, Points
+from mercer.backends.lapack import blas_threads_for
 from mercer.expression import AbsDist, Expression, SqDist, Statistic, Stretch, bind_columns, walk
 from mercer.gram import Source
 from mercer.kernels import Gaussian, Kernel
@@ -197,8 +198,9 @@ def learn_scales(
         begin,
     )
     solver = ScaleDescent(tol=tol, max_iter=int(max_iter))
-    solution = solve(problem, solver, callback=callback, time_limit=time_limit)
-    certificate = certify(problem, solution.value, 2 * tol)
+    with blas_threads_for(X, y):
+        solution = solve(problem, solver, callback=callback, time_limit=time_limit)
+        certificate = certify(problem, solution.value, 2 * tol)
     solution = confirmed("learn_scales", solution, certificate, stacklevel=3)
     found = solution.value
     return LearntScales(

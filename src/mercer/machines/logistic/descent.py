@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh
 from mercer.deadline import row_slices
 from mercer.gram import DenseGram, FactoredGram, Gram, PrecomputedGram, exact
 from mercer.gram.factored import squared_lengths
@@ -310,9 +310,7 @@ def space_of(problem: SmoothRisk) -> Space:
         return FeatureSpace(problem, gram.placed, gram.diag())
     small = gram.shape[0] * problem.columns <= SMALL_NOT_CONVEX
     if not problem.loss.convex and small and isinstance(gram, DenseGram | PrecomputedGram):
-        values, vectors = interruptible(
-            np.linalg.eigh, np.asarray(exact(gram).dense(), dtype=float)
-        )
+        values, vectors = eigh(np.asarray(exact(gram).dense(), dtype=np.float64))
         kept = values > len(values) * _EPS * values[-1]
         return FeatureSpace(problem, vectors[:, kept] * np.sqrt(values[kept]), gram.diag())
     return RowSpace(problem)

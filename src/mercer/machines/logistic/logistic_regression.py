@@ -52,7 +52,7 @@ from mercer.machines.base.targets import (
     refuse_mixed_labels,
     refuse_targets,
 )
-from mercer.machines.logistic.newton import UnpenalizedNewton
+from mercer.machines.logistic.newton import UnpenalizedNewton, one_by_one
 from mercer.machines.logistic.problem import LogLoss, Loss, SmoothRisk, SquaredLoss, TanhLoss
 from mercer.machines.logistic.stochastic_gradient import (
     AnnealedGradient,
@@ -79,18 +79,21 @@ def check_unpenalized(machine: Any) -> None:
     """Refuse penalty=0 with options for which it means nothing."""
     if machine.penalty != 0:
         return
-    if machine.loss == "tanh":
-        refuse(machine, "penalty", 0, "be positive with loss='tanh', which has no minimum without")
-    if machine.solver is not None and not isinstance(machine.solver, _SOLVERS):
-        names = ", ".join(kind.__name__ for kind in _SOLVERS)
-        refuse(machine, "solver", machine.solver, f"be None or one of {names} with penalty=0")
+    if machine.solver is None:
+        return
+    known = _SOLVERS[-1:] if machine.loss == "tanh" else _SOLVERS
+    if not isinstance(machine.solver, known):
+        names = ", ".join(kind.__name__ for kind in known)
+        given = f"penalty=0 and loss={machine.loss!r}"
+        refuse(machine, "solver", machine.solver, f"be None or one of {names} with {given}")
 
 
 def refuse_without_minimum(machine: Any, problem: SmoothRisk, origin: Array | None = None) -> None:
     """Refuse a problem without a penalty that has no minimum, or many.
 
     Weights that all rows leave alone can be anything, and where a plane has all rows of a class on
-    its side, the logistic loss falls for ever as weights grow. `origin` was taken off all rows.
+    its side, the log and the tanh loss fall for ever as weights grow. The tanh loss may do so
+    elsewhere, too, which its solver looks at. `origin` was taken off all rows.
     """
     if problem.penalty != 0:
         return
@@ -115,7 +118,8 @@ def refuse_without_minimum(machine: Any, problem: SmoothRisk, origin: Array | No
             f"have rank {rank}, so many weights are equally good. Leave columns out that depend on "
             "others, use bias=False where a feature is constant, more rows, or a small penalty > 0"
         )
-    if logistic and _separable(F, problem):
+    falling = not isinstance(problem.loss, SquaredLoss)
+    if falling and any(_separable(F, each) for each in one_by_one(problem)):
         raise ValueError(
             f"{owner}: penalty=0, but a plane has all rows of a class on its side, so that the "
             "loss falls for ever as weights grow: there is no minimum. Use penalty > 0"
@@ -186,8 +190,9 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         What similarity is. With fewer features than rows the work is done in their space.
     penalty : float, default=1.0
         Weight of the squared norm; C = 1 / penalty elsewhere. 0 where there is a minimum without:
-        features of full rank, fewer than rows, with loss="squared", or with loss="log" and two
-        classes that no plane separates; refused elsewhere.
+        features of full rank, fewer than rows, with loss="squared"; with loss="log" and two
+        classes that no plane separates; with loss="tanh" where none separates a class from the
+        rest, and the loss found is below those that growing weights tend to. Refused elsewhere.
     approximation : Approximation, str or None, default="auto"
         Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
         the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
@@ -393,7 +398,7 @@ class LogisticRegression(Certified, ClassifierMixin, KernelMachine):
         self._judgement = of_stream(self._streamed, self._met / max(self._streamed, 1e-300))
         nothing = Coefficients(np.empty((0, len(b))), self.intercept_, self._weights)
         seen, name = "a stream, passed once", "AnnealedGradient"
-        self.solution_ = Solution(nothing, Status.SOLVED, sgd.steps, np.nan, name, (), seen)
+        self.solution_ = Solution(nothing, Status.STREAMED, sgd.steps, np.nan, name, (), seen)
         self.__dict__.pop("dual_coef_", None)
         return self
 

@@ -11,7 +11,8 @@ import numpy as np
 from scipy import linalg
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible, one_blas_thread
+from mercer.backends.factorizations import eigh
+from mercer.backends.lapack import one_blas_thread
 from mercer.gram import FactoredGram, exact
 from mercer.machines.logistic.descent import (
     SMALL_NOT_CONVEX,
@@ -25,7 +26,7 @@ from mercer.machines.logistic.descent import (
     is_single,
     space_of,
 )
-from mercer.machines.logistic.problem import LogLoss, LossCurvature, SmoothRisk, SquaredLoss
+from mercer.machines.logistic.problem import LogLoss, LossCurvature, SmoothRisk, SquaredLoss, signs
 from mercer.machines.ridge.problem import Coefficients
 from mercer.resources import require_memory
 from mercer.rows.device_rows import CardRows
@@ -218,7 +219,7 @@ class MeanHessian:
     def __init__(self, space: FeatureSpace) -> None:
         self._space = space
         scatter = weighted_gram(space.F, space.problem.weights)
-        self._sizes, self._axes = interruptible(np.linalg.eigh, scatter)
+        self._sizes, self._axes = eigh(scatter)
         self._total = float(space.problem.weights.sum())
 
     def inverse(self, curvature: LossCurvature) -> Callable[[Element], Element]:
@@ -284,26 +285,35 @@ def _conjugate_gradients(
 
 # --- unpenalized ---------------------------------------------------------------------------------
 #
-# Newton's method where nothing holds the weights back: least squares, logistic regression.
+# Newton's method where nothing holds the weights back: least squares, logistic regression, tanh.
 #
 # Without a penalty the answer is the weights themselves; coefficients of rows that give them are
-# not unique, and the shortest are taken. The machine has seen to it before that there is a
-# minimum.
+# not unique, and the shortest are taken. The machine has seen to it before that convex losses have
+# a minimum, and that no plane has all rows of a class on its side.
+#
+# The tanh loss may have none all the same. As weights grow along w, it tends to twice the weight of
+# the rows that w puts on the wrong side (of rows on the plane, to at most that). It has a minimum
+# if and only if some weights have a loss no larger than all these limits. The smallest limit is
+# that of the fewest mistakes, which is NP-hard to find; a limit below the best minimum found
+# proves that this is not the answer, and the solver says so.
 
 _SHORTEST = 1e-10
 _CLOSE = 1e-7  # gradient, relative, up to which a descent that rounding stops has arrived
+_FLATTEST = 0.1  # curvature of the tanh loss along a step, over its slopes: at most 2
+_SETTLED = 1e-3  # of scores, on which tanh has scale one: what a step may change at a minimum
+_STARTS = np.outer(4.0 ** np.arange(-3, 5), [1, -1]).ravel()  # times weights of least squares
 
 
 @dataclass(frozen=True)
 class UnpenalizedNewton(Solver):
-    """Newton steps, halved until they pay, for two classes or squares, features of full rank.
+    """Newton steps, halved until they pay, for two classes, squares or tanh, features of full rank.
 
     Parameters
     ----------
     tol : float
         Gradient, relative to what pulls on the function, at which it ends.
     max_iter : int
-        Largest number of steps.
+        Largest number of steps of each start.
     """
 
     answers = SmoothRisk
@@ -312,11 +322,11 @@ class UnpenalizedNewton(Solver):
     max_iter: int = 100
 
     def _obstacle(self, problem: SmoothRisk) -> str | None:
-        if problem.penalty == 0 and problem.loss.convex and isinstance(problem.gram, FactoredGram):
+        if problem.penalty == 0 and isinstance(problem.gram, FactoredGram):
             return None
         return (
-            "UnpenalizedNewton is for penalty=0, the log or squared loss, and a kernel with fewer "
-            "features than rows (Linear, low-degree Polynomial); use NewtonRisk() for others"
+            "UnpenalizedNewton is for penalty=0 and a kernel with fewer features than rows "
+            "(Linear, low-degree Polynomial); use NewtonRisk() for others"
         )
 
     def run(self, problem: SmoothRisk, watch: Watch, start: Any = None) -> Solution:
@@ -325,7 +335,22 @@ class UnpenalizedNewton(Solver):
         what = f"{n} rows of {d} features, three times"
         require_memory(3 * 8 * n * (d + 1), what, "Use penalty > 0.")
         F = augmented(problem)
-        w = before = np.zeros((F.shape[1], problem.columns))
+        if problem.loss.convex:
+            zero = np.zeros((F.shape[1], problem.columns))
+            end, detail = self._descend(problem, F, zero, watch), ""
+        else:
+            ends = [self._best(each, F, watch) for each in one_by_one(problem)]
+            statuses = {end.status for end in ends}
+            rank = (watch.stopped, Status.NO_MINIMUM, Status.ITERATION_LIMIT, Status.INACCURATE)
+            status = next((each for each in rank if each in statuses), Status.SOLVED)
+            w = np.column_stack([end.w for end in ends])
+            end = Descended(w, status, sum(end.steps for end in ends))
+            detail = f"the loss is not convex: the best of {len(_STARTS)} starts"
+        return report(self, held(problem, F, end.w), end.status, end.steps, watch, detail)
+
+    def _descend(self, problem: SmoothRisk, F: Array, w: Array, watch: Watch) -> Descended:
+        """Descend from some weights."""
+        before = w
         status, done, left, level = Status.ITERATION_LIMIT, 0, np.inf, False
         for done in range(self.max_iter + 1):
             last = left
@@ -347,7 +372,82 @@ class UnpenalizedNewton(Solver):
                 status = Status.SOLVED if left <= _CLOSE else Status.INACCURATE
                 break
             w, before = ahead, w
-        return report(self, held(problem, F, w), status, done, watch)
+        return Descended(w, status, done)
+
+    def _best(self, problem: SmoothRisk, F: Array, watch: Watch) -> Descended:
+        """Descend from several starts a loss of two classes that is not convex; keep the lowest.
+
+        Ends that are minima go before others: where the loss only falls on, there is no answer.
+        """
+        root = np.sqrt(problem.weights)[:, None]
+        squares = np.linalg.lstsq(root * F, root * signs(problem.codes), rcond=None)[0]
+        ends, steps = [], 0
+        for factor in _STARTS:
+            ends.append(self._descend(problem, F, factor * squares, watch))
+            steps += ends[-1].steps
+            if watch.stopped is not None:
+                return replace(ends[-1], steps=steps)
+        settled = [end for end in ends if _is_settled(problem, F, end.w)]
+        best = min(settled or ends, key=lambda end: problem.risk(F @ end.w))
+        limit = min(limit_of_risk(problem, F, sign * end.w) for end in ends for sign in (1, -1))
+        value = problem.risk(F @ best.w)
+        slopes = problem.weighted_slopes(F @ best.w)
+        if not settled or limit < value - _rounding(F, best.w, value, slopes):
+            return Descended(best.w, Status.NO_MINIMUM, steps)
+        return replace(best, steps=steps)
+
+
+@dataclass(frozen=True, eq=False)
+class Descended:
+    """Where a descent without a penalty ended: weights (d, k), why, and after how many steps."""
+
+    w: Array
+    status: Status
+    steps: int
+
+
+def one_by_one(problem: SmoothRisk) -> list[SmoothRisk]:
+    """Return the questions of each class against the rest that a loss of several is the sum of."""
+    if problem.columns == 1:
+        return [problem]
+    classes = range(problem.count)
+    return [replace(problem, codes=(problem.codes == c).astype(int), count=2) for c in classes]
+
+
+def limit_of_risk(problem: SmoothRisk, F: Array, w: Array) -> float:
+    """Bound the limit of the tanh loss of two classes as weights grow along w, from above.
+
+    Rows whose side rounding hides (Higham 3.1) count as wrong.
+    """
+    f = F @ w
+    hidden = np.finfo(float).eps * (len(w) + 1) * (np.abs(F) @ np.abs(w))
+    wrong = (signs(problem.codes) * f <= hidden)[:, 0]
+    return 2.0 * float(problem.weights[wrong].sum())
+
+
+def _is_settled(problem: SmoothRisk, F: Array, w: Array) -> bool:
+    """Return whether the loss bends up in all directions, and Newton's step is small."""
+    slopes = problem.weighted_slopes(F @ w)
+    bends, step = _bends_and_step(problem, F, w, slopes, 0.0)
+    return bool((bends > 0).all() and np.abs(F @ step).max() <= _SETTLED)
+
+
+def _bends_and_step(
+    problem: SmoothRisk, F: Array, w: Array, slopes: Array, flattest: float
+) -> tuple[Array, Array]:
+    """Return the curvature of the tanh loss of two classes, and Newton's step by its sizes.
+
+    Curvature is relative to the sizes of the slopes, F'|diag(slopes)|F, in whose terms no row's is
+    more than two: it tells up from down where both are tiny, as all slopes are far out.
+    """
+    root = np.sqrt(np.abs(slopes))
+    Q, R = np.linalg.qr(root * F)
+    bend = problem.weights[:, None] * problem.loss.curvature(F @ w, problem.codes).own
+    ratio = np.divide(bend, np.abs(slopes), out=np.zeros_like(bend), where=root > 0)
+    bends, axes = np.linalg.eigh(Q.T @ (ratio * Q))
+    sizes = np.maximum(np.abs(bends), max(flattest, np.finfo(float).tiny))[:, None]
+    along = axes.T @ (Q.T @ (np.sign(slopes) * root)) / sizes
+    return bends, -np.linalg.lstsq(R, axes @ along, rcond=None)[0]
 
 
 def augmented(problem: SmoothRisk) -> Array:
@@ -373,6 +473,21 @@ def _step(
     long before gradients are exact. So a step need not pay more than rounding may hide; where none
     promises more, the caller asks whether the gradient still falls.
     """
+    if problem.loss.convex:
+        step = _convex_step(problem, F, w, slopes)
+    else:
+        step = _bends_and_step(problem, F, w, slopes, _FLATTEST)[1]
+    promised, t = float((slopes * (F @ step)).sum()), 1.0
+    hidden = 2 * _rounding(F, w, value, slopes)  # of both values
+    while t > _SHORTEST and promised < 0:
+        if problem.risk(F @ (w + t * step)) <= value + 1e-4 * t * promised + hidden:
+            return np.asarray(w + t * step), -promised <= 2 * hidden  # half of it is gained
+        t *= 0.5
+    return None, True
+
+
+def _convex_step(problem: SmoothRisk, F: Array, w: Array, slopes: Array) -> Array:
+    """Return Newton's step, function by function."""
     bend = problem.loss.curvature(F @ w, problem.codes).times(np.ones_like(slopes))
     curved = problem.weights[:, None] * np.maximum(bend, 1e-300)
     step = np.zeros_like(w)
@@ -381,13 +496,7 @@ def _step(
         step[:, column] = -np.linalg.lstsq(root[:, None] * F, slopes[:, column] / root, rcond=None)[
             0
         ]
-    promised, t = float((slopes * (F @ step)).sum()), 1.0
-    hidden = 2 * _rounding(F, w, value, slopes)  # of both values
-    while t > _SHORTEST and promised < 0:
-        if problem.risk(F @ (w + t * step)) <= value + 1e-4 * t * promised + hidden:
-            return np.asarray(w + t * step), -promised <= 2 * hidden  # half of it is gained
-        t *= 0.5
-    return None, True
+    return step
 
 
 def _rounding(F: Array, w: Array, value: float, slopes: Array) -> float:

@@ -293,7 +293,7 @@ class SmoothRisk:
         Positive weights s of the rows.
     penalty : float
         Weight of the squared norm; zero where features of full rank, and classes that overlap,
-        leave one minimum without it.
+        leave a minimum without it.
     loss : Loss
         Log, squared or tanh.
     bias : bool

@@ -45,7 +45,8 @@ class MixtureQuantities:
     step_gain : float
         What one more step of expectation maximisation adds to the objective, per row or word.
     movement : float
-        How far that step moves a parameter, over the largest of its kind (shares, means, ...).
+        How far that step moves a parameter, over the largest of its kind (shares, means, ...); for
+        means that are less than one standard deviation from that of all samples, over one.
     largest_fall : float
         Largest relative fall of the objective between two steps on the way.
     fault : float
@@ -106,7 +107,11 @@ def _movement(here: Any, after: Any) -> float:
     """Compare the parameters before and after a step, each kind with its largest."""
     names = [field.name for field in fields(here) if field.name not in _NOT_COMPARED]
     pairs = [(np.asarray(getattr(here, name)), np.asarray(getattr(after, name))) for name in names]
-    sizes = [max(float(np.abs(old).max(initial=0.0)), np.finfo(float).tiny) for old, _ in pairs]
+    sizes = [
+        # means are in units in which samples have variance one, near their own mean
+        max(float(np.abs(old).max(initial=0.0)), 1.0 if name == "means" else np.finfo(float).tiny)
+        for name, (old, _) in zip(names, pairs, strict=True)
+    ]
     moves = [float(np.abs(new - old).max(initial=0.0)) for old, new in pairs]
     return max(move / size for move, size in zip(moves, sizes, strict=True))
 

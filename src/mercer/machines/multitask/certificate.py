@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible, solved_if_regular
+from mercer.backends.factorizations import solve_with_determinant
 from mercer.gram import Gram, definiteness, exact
 from mercer.gram.build import matrix_gram
 from mercer.machines.gaussian_process.certificate import (
@@ -104,7 +104,8 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
         f"are right to {q.variance_error:.1e} of the largest prior variance"
     )
     if q.likelihood_error > tol:
-        statement += f"; the log-likelihood of a reading is known to {q.likelihood_error:.0e} only"
+        apart = f"{q.likelihood_error:.0e} a sample"
+        statement += f"; two ways to compute the log-likelihood differ by {apart}"
     if problem.search is not None:
         statement += (
             f"; nothing that was learnt has a slope above {q.stationarity:.1e}, so the likelihood "
@@ -225,16 +226,16 @@ def _likelihood(problem: TaskRegression, K: Array, Y: Array) -> float:
         for j, value in enumerate(np.maximum(m, 0.0)):
             C = value * K
             C.flat[:: len(C) + 1] += noise / s
-            squares += float(rotated[:, j] @ solved_if_regular(C, rotated[:, j]))
-            determinant += float(interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s)))
+            solved, _, logarithm = solve_with_determinant(C, rotated[:, j])
+            squares += float(rotated[:, j] @ solved)
+            determinant += logarithm + float(np.sum(np.log(s)))
     else:
         C = readings_matrix(K, problem.tasks, readings)
         C.flat[:: len(C) + 1] += noise / s[readings.row]
         y = Y[readings.row, readings.task]
-        squares = float(y @ solved_if_regular(C, y))
-        determinant = float(
-            interruptible(np.linalg.slogdet, C)[1] + np.sum(np.log(s[readings.row]))
-        )
+        solved, _, logarithm = solve_with_determinant(C, y)
+        squares = float(y @ solved)
+        determinant = logarithm + float(np.sum(np.log(s[readings.row])))
     return task_log_likelihood(squares, determinant, readings, s, noise)
 
 

@@ -12,8 +12,8 @@ from scipy import linalg
 from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
+from mercer.backends.factorizations import eigh
 from mercer.backends.host import HostFactor
-from mercer.backends.lapack import interruptible
 from mercer.gram import Source
 from mercer.gram.base import written_out
 from mercer.machines.gaussian_process.marginal_likelihood import contracted, nearest_factor
@@ -83,7 +83,7 @@ def kronecker(K: Array, tasks: Array, s: Array, noise: float) -> Kronecker:
     weighted = K * root
     weighted *= root[:, None]
     try:
-        values, U = interruptible(np.linalg.eigh, weighted)
+        values, U = eigh(weighted)
     except np.linalg.LinAlgError:  # numbers that are none, or near the end of their range
         values, U = np.full(len(K), np.nan), np.full(K.shape, np.nan)
     m, V = np.linalg.eigh(tasks)
@@ -159,8 +159,8 @@ class TaskCholesky(Solver):
         if singular:
             C = readings_matrix(np.asarray(problem.gram.dense()), problem.tasks, readings)
             C.flat[:: r + 1] += problem.noise / s[readings.row]
-            C = nearest_factor(*interruptible(np.linalg.eigh, C))
-        factor = np.tril(C)
+            C = nearest_factor(*eigh(C))
+        factor = HostFactor(C).lower()
         y = problem.targets.T[readings.task, :][np.arange(r), readings.row]
         a = linalg.cho_solve((factor, True), y, check_finite=False)
         coef = np.zeros(problem.targets.shape)
@@ -176,8 +176,10 @@ class TaskCholesky(Solver):
 
 def readings_matrix(K: Array, tasks: Array, readings: Readings) -> Array:
     """Return B[t, u] K[i, j] for all pairs of readings."""
-    C = np.ascontiguousarray(K[np.ix_(readings.row, readings.row)], dtype=np.float64)
-    C *= tasks[np.ix_(readings.task, readings.task)]
+    row, task = readings.row, readings.task
+    C = np.empty((len(row), len(row)))
+    for some in deadline.row_slices(*C.shape):
+        np.multiply(K[row[some]][:, row], tasks[task[some]][:, task], out=C[some])
     return C
 
 
@@ -230,7 +232,7 @@ def _features_whole(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     F, noise = problem.gram.factor, problem.noise
     normal = weighted_gram(F, problem.row_weights)
     try:
-        values, P = interruptible(np.linalg.eigh, normal)
+        values, P = eigh(normal)
     except np.linalg.LinAlgError:  # numbers that are none, or near the end of their range
         values, P = np.full(len(normal), np.nan), np.full(normal.shape, np.nan)
     m, V = np.linalg.eigh(problem.tasks)
@@ -260,7 +262,7 @@ def _with_gaps(problem: TaskRegression) -> tuple[TaskPosterior, Status]:
     singular = factor is None or noise <= T * D * _EPS * largest
     held = factor
     if held is None:
-        values, vectors = interruptible(np.linalg.eigh, matrix)
+        values, vectors = eigh(matrix)
         held = HostFactor(nearest_factor(values + noise, vectors))
     coef, U = _refined(problem, lambda G: held.solve(G.T.reshape(-1, 1)).reshape(T, D).T)
     log_determinant = 2.0 * float(np.sum(np.log(held.diagonal())))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -25,6 +26,7 @@ from mercer.solvers.certificate import Certificate, certify, larger
 # Neighborhoods are verified with distances or similarities evaluated anew in float64.
 
 _TOL = 1e-9
+_HIDDEN = 1e-6  # of a distance: what rounding of kernel values may leave open
 _AT_ONCE = 256
 _ARRAYS = 4  # of a block: entries of K, distances, their rounding, and their order
 
@@ -45,36 +47,39 @@ class NearestQuantities:
     smallest_distance : float
         The smallest squared distance that was met, over the largest k(x, x), where the kernel is
         not known to be one; below zero, beyond rounding, there are no distances.
+    hidden : float
+        As `nearer_outside`, but the most that rounding of kernel values leaves open.
     """
 
     points: int
     nearer_outside: float
     invalid: int
     smallest_distance: float = 0.0
+    hidden: float = 0.0
 
 
 @certify.register
 def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    gram, worst, least = exact(problem.gram), 0.0, 0.0
+    gram, seen, least = exact(problem.gram), _Excess(0.0, 0.0), 0.0
+    lengths = gram.diag()
     invalid = _invalid(value.index, problem.gram.shape[0])
     step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
     for first in range(0, 0 if invalid else len(problem.points), step):
-        part = slice(first, first + step)
-        key, rounding = nearness(gram, problem.points[part])
-        worst = larger(worst, float(_excess(key, value.index[part], rounding).max(initial=0.0)))
-        least = min(least, _smallest(gram, problem.points[part]))
+        part = problem.points[first : first + step]
+        key, rounding = nearness(gram, part)
+        own = lengths[part] if rounding.any() else np.zeros(len(part))
+        seen = seen.joined(_excess(key, value.index[first : first + step], rounding, own))
+        least = min(least, _smallest(gram, part))
     complete = value.index.shape == (len(problem.points), problem.count)
     distances = least >= -NEGATIVE
-    ok = worst <= tol and invalid == 0 and complete and distances
-    found = NearestQuantities(len(problem.points), worst, invalid, least)
+    ok = seen.within(tol) and invalid == 0 and complete and distances
+    found = NearestQuantities(len(problem.points), seen.sure, invalid, least, seen.possible)
     statement = (
         "the kernel matrix is not positive semidefinite: the squared distance of two points is "
         f"{least:.2g} of the longest, so none is the nearest"
         if not distances
-        else f"for {found.points} points, no other point is nearer than the {problem.count} given"
-        if ok
-        else "a nearer point was left out, or the neighbourhoods are not what was asked for"
+        else _neighbours_statement(problem.count, found, ok, seen.sure <= tol, "nearer")
     )
     return Certificate(bool(ok), found, tol, statement)
 
@@ -82,25 +87,33 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
 @certify.register
 def _(problem: MostSimilar, value: Neighbourhoods, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
-    gram, worst = exact(problem.gram), 0.0
+    gram, seen = exact(problem.gram), _Excess(0.0, 0.0)
     invalid = _invalid(value.index, gram.shape[0])
-    largest = float(np.abs(gram.diag()).max(initial=0.0))
     step = rows_at_once(gram.shape[0], _AT_ONCE, arrays=_ARRAYS)
     for first in range(0, 0 if invalid else len(problem.points), step):
-        part = slice(first, first + step)
-        similarity = np.asarray(gram.rows(problem.points[part]), dtype=np.float64)
-        rounding = ROUNDINGS * max(largest, float(np.abs(similarity).max(initial=0.0)))
-        worst = larger(
-            worst, float(_excess(-similarity, value.index[part], rounding).max(initial=0))
-        )
-    ok = worst <= tol and not invalid and value.index.shape == (len(problem.points), problem.count)
-    found = NearestQuantities(len(problem.points), worst, invalid)
-    statement = (
-        f"for {found.points} points, no other point is more similar than the {problem.count} given"
-        if ok
-        else "a more similar point was left out, or the neighbourhoods are not what was asked for"
-    )
+        part = problem.points[first : first + step]
+        similarity = np.asarray(gram.rows(part), dtype=np.float64)
+        rounding = ROUNDINGS * np.abs(similarity)
+        none = np.zeros(len(part))
+        seen = seen.joined(_excess(-similarity, value.index[first : first + step], rounding, none))
+    complete = value.index.shape == (len(problem.points), problem.count)
+    ok = seen.within(tol) and not invalid and complete
+    found = NearestQuantities(len(problem.points), seen.sure, invalid, 0.0, seen.possible)
+    statement = _neighbours_statement(problem.count, found, ok, seen.sure <= tol, "more similar")
     return Certificate(bool(ok), found, tol, statement)
+
+
+def _neighbours_statement(
+    count: int, found: NearestQuantities, ok: bool, in_order: bool, word: str
+) -> str:
+    if ok:
+        return f"for {found.points} points, no other point is {word} than the {count} given"
+    if in_order and not found.invalid:
+        return (
+            f"rounding of the kernel hides which points come first: one that was left out may be "
+            f"{word} by {found.hidden:.1e} of its distance"
+        )
+    return f"a {word} point was left out, or the neighbourhoods are not what was asked for"
 
 
 def _smallest(gram: Gram, points: Array) -> float:
@@ -119,16 +132,49 @@ def _invalid(index: Array, n: int) -> int:
     return int(twice + np.count_nonzero((index < 0) | (index >= n)))
 
 
-def _excess(key: Array, index: Array, rounding: float) -> Array:
-    """Return how much farther the farthest taken is than the nearest left out, relatively."""
+class _Excess(NamedTuple):
+    """How much farther points taken in are than one left out, relatively: surely, and possibly."""
+
+    sure: float
+    possible: float
+
+    def joined(self, other: _Excess) -> _Excess:
+        """Return the larger of both."""
+        return _Excess(larger(self.sure, other.sure), larger(self.possible, other.possible))
+
+    def within(self, tol: float) -> bool:
+        """Return whether no point left out is nearer, and rounding does not hide one."""
+        return self.sure <= tol and self.possible <= max(tol, _HIDDEN)
+
+
+def _excess(key: Array, index: Array, rounding: Array, own: Array) -> _Excess:
+    """Compare the farthest point taken with the nearest one left out, relatively to its distance.
+
+    Parameters
+    ----------
+    key : (m, n) array
+        What points are ordered by.
+    index : (m, count) int array
+        Those taken.
+    rounding : (m, n) array
+        Bounds of the rounding of keys.
+    own : (m,) array
+        What makes a key a distance, for each row.
+    """
     rows = np.arange(len(index))[:, None]
-    farthest = key[rows, index].max(axis=1, initial=-np.inf)
     left = key.copy()
     left[rows, index] = np.inf
     nearest = left.min(axis=1, initial=np.inf)
-    over = np.where(np.isfinite(nearest), farthest - nearest - rounding, 0.0)
-    size = np.where(np.isfinite(nearest) & (nearest != 0), np.abs(nearest), 1.0)
-    return np.asarray(np.maximum(over, 0.0) / size)
+    there = np.isfinite(nearest)
+    size = np.abs(np.where(there, nearest + own, 1.0))
+    size[size == 0] = 1.0
+
+    def over(sign: float) -> float:
+        taken = (key + sign * rounding)[rows, index].max(axis=1, initial=-np.inf)
+        beyond = taken - (left - sign * rounding).min(axis=1, initial=np.inf)
+        return float((np.maximum(np.where(there, beyond, 0.0), 0.0) / size).max(initial=0.0))
+
+    return _Excess(over(-1.0), over(1.0))
 
 
 # --- class means ---------------------------------------------------------------------------------

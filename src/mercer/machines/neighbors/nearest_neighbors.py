@@ -42,6 +42,7 @@ from mercer.machines.neighbors.search import (
     RowSearch,
     RowSimilarity,
     copies_of,
+    unit_of,
     votes,
     warn_of_silent_rows,
     winners,
@@ -253,7 +254,8 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
                 "NearestNeighbors: distances need k(z, z) of the new rows, which a precomputed "
                 "matrix does not have; pass return_distance=False"
             )
-        return np.sqrt(np.maximum(squared, 0.0)), index
+        unit = self._search.unit if isinstance(self._search, RowSearch) else 1.0
+        return np.sqrt(np.maximum(squared, 0.0)) * unit, index
 
     def _near(self, X: Any) -> FoundRows:
         check_is_fitted(self)
@@ -307,11 +309,12 @@ class NearestNeighbors(Certified, ClassifierMixin, KernelMachine):
             of_matrix = {"distance": MatrixSearch, "similarity": MatrixSimilarity}[self.by]
             return of_matrix(gram.dense(), rows.first, X.shape[0])
         expression = bind_columns(self.kernel_.expression(), self._column_names())
-        of_rows = {"distance": RowSearch, "similarity": RowSimilarity}[self.by]
-        source = Source(expression, take(X, rows.first))
+        points = take(X, rows.first)
+        unit = unit_of(expression, points) if self.by == "distance" else 1.0
+        source = Source(expression, points if unit == 1.0 else points / unit)
         if (self.votes, self.by) != ("plain", "distance"):  # which compare rows without k(x, z)
             refuse_overflow_of(source, self.kernel_, rows.first)
-        return of_rows(source)
+        return RowSearch(source, unit) if self.by == "distance" else RowSimilarity(source)
 
     def _promise(self, X: Points, rows: DistinctRows) -> None:
         n, started = len(rows.first), time.perf_counter()

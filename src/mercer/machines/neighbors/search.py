@@ -11,12 +11,13 @@ import numpy as np
 
 from mercer.array_types import Array, Points
 from mercer.deadline import check
+from mercer.expression import SQUARABLE, Dot, Expression
 from mercer.gram import Source
 from mercer.gram.graph import neighbours
 from mercer.gram.precomputed import rectangle
 from mercer.machines.base.targets import DistinctRows
 from mercer.resources import rows_at_once
-from mercer.rows.points import row_count
+from mercer.rows.points import is_objects, row_count
 
 # --- nearest samples -----------------------------------------------------------------------------
 #
@@ -63,9 +64,18 @@ class NeighbourSearch(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RowSearch(NeighbourSearch):
-    """Rows and a kernel; the compiled search never stores their matrix."""
+    """Rows and a kernel; the compiled search never stores their matrix.
+
+    Attributes
+    ----------
+    source : Source
+        The kernel and the training rows, divided by the unit.
+    unit : float
+        What distances of the rows are counted in; see `unit_of`.
+    """
 
     source: Source
+    unit: float = 1.0
 
     def among(self, count: int) -> FoundRows:
         """Compare all training rows."""
@@ -73,6 +83,7 @@ class RowSearch(NeighbourSearch):
 
     def of(self, Z: Points, count: int) -> FoundRows:
         """Compare new rows with training rows."""
+        Z = Z if self.unit == 1.0 else Z / self.unit
         new = Source(self.source.expression, Z)
         return self._found(*neighbours(self.source, count, Z), new)
 
@@ -86,6 +97,23 @@ class RowSearch(NeighbourSearch):
         with np.errstate(over="ignore", invalid="ignore"):  # refused where votes are made of them
             lengths = 0.5 * rows.diag()[:, None] + 0.5 * self.source.diag()[index]
             return FoundRows(index, squared, lengths - 0.5 * squared)
+
+
+def unit_of(expression: Expression, X: Points) -> float:
+    """Return the power of two by which rows are divided before a linear kernel compares them.
+
+    One for other kernels, and for rows whose squares are numbers. Neighbors do not depend on it.
+
+    Examples
+    --------
+    >>> from mercer.expression import Dot
+    >>> unit_of(Dot(), np.array([[3.0], [1.0]])), unit_of(Dot(), np.array([[0.0], [2.0**-600]]))
+    (1.0, 2.409919865102884e-181)
+    """
+    if not isinstance(expression, Dot) or expression.steps or is_objects(X):
+        return 1.0
+    exponent = int(np.frexp(float(abs(X).max()) if X.shape[0] * X.shape[1] else 1.0)[1])
+    return 1.0 if abs(exponent) <= SQUARABLE else float(np.ldexp(1.0, exponent - 1))
 
 
 @dataclass(frozen=True, eq=False)

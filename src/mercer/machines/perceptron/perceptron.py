@@ -184,7 +184,7 @@ class StreamAttributes(Certified):
         if "_solution" in self.__dict__:
             return self._solution
         seen = f"a stream of {held.steps} rows, {held.mistakes} mistakes"
-        return Solution(None, Status.SOLVED, held.steps, float("nan"), "Mistakes", (), seen)
+        return Solution(None, Status.STREAMED, held.steps, float("nan"), "Mistakes", (), seen)
 
     @property
     def _held(self) -> Any:

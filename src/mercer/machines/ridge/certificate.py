@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array
+from mercer.expression import Mapped
 from mercer.gram import Definiteness, Gram, definiteness, exact
 from mercer.gram.accurate_products import (
     accurate_product,
@@ -17,6 +18,8 @@ from mercer.gram.accurate_products import (
     transposed_product,
 )
 from mercer.gram.base import RKHSFunction
+from mercer.gram.centering import CenteredFeatures
+from mercer.gram.factored import RowMap
 from mercer.machines.ridge.problem import (
     NEGLIGIBLE,
     Coefficients,
@@ -26,7 +29,7 @@ from mercer.machines.ridge.problem import (
     PathValue,
     RidgePath,
 )
-from mercer.rows.points import is_sparse
+from mercer.rows.points import is_sparse, to_dense
 from mercer.solvers.certificate import Certificate, certify, norms
 
 # --- linear system -------------------------------------------------------------------------------
@@ -42,6 +45,8 @@ from mercer.solvers.certificate import Certificate, certify, norms
 
 _TOL = 1e-6
 _ROUGH = 1e-8  # of the right-hand side: rounding of sums that could hide a hundredth of tol
+_DECOMPOSED = 1e9  # products up to which singular values are soon found
+_TINY = float(np.finfo(np.float64).tiny)
 _MORE = 12  # roundings of what a bound is computed from, beside those of its sums
 _ROUNDING = 1e-8  # of the largest numbers: a hundredth of tol is a million roundings
 
@@ -67,6 +72,15 @@ class LinearSystemQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    prediction_error : float
+        In the space of the features: a bound of how far the values at the samples are from those of
+        the exact solution, and of what rounding of values at landmarks adds, over the norm of the
+        targets. Coefficients of samples need none: it is their relative residual.
+    dual_residual : float
+        Norm of y - (K + penalty S^-1) a - b for the coefficients a themselves, over that of y
+        (without its mean when there is a bias): `relative_residual` where there are no weights
+        beside them. With hardly a penalty a holds no digits of both: a gives the function of w, and
+        may leave much of y. Zero where there are no coefficients, or is no penalty.
     """
 
     residual: float
@@ -74,6 +88,8 @@ class LinearSystemQuantities:
     bias_condition: float
     mismatch: float = 0.0
     indefiniteness: float = 0.0
+    prediction_error: float = 0.0
+    dual_residual: float = 0.0
 
 
 @certify.register
@@ -86,6 +102,7 @@ def _(problem: LinearSystem, value: Coefficients, tol: float | None = None) -> C
         quantities.relative_residual <= tol
         and quantities.bias_condition <= tol
         and quantities.mismatch <= tol
+        and quantities.prediction_error <= tol
         and not convex.seen
     )
     return Certificate(bool(ok), quantities, tol, _linear_system_statement(quantities, tol, convex))
@@ -98,6 +115,16 @@ def _linear_system_statement(q: LinearSystemQuantities, tol: float, convex: Defi
     )
     if q.mismatch > tol:
         statement += f"; but coefficients and weights are two answers, {q.mismatch:.1e} apart"
+    elif q.dual_residual > max(tol, q.relative_residual):
+        statement += (
+            " (with their solution in weights of the features; the coefficients a of the rows give "
+            f"the same function, but leave {q.dual_residual:.1e} of (K + penalty S^-1) a + b = y)"
+        )
+    if q.prediction_error > tol:
+        statement += (
+            f"; but its values at the samples are known to {q.prediction_error:.1e} of the norm of "
+            "the targets only: use a larger penalty"
+        )
     if convex.shown:
         return statement
     end = "this is a stationary point" if convex.seen else "other points may have a smaller error"
@@ -108,17 +135,25 @@ def _measure(
     problem: LinearSystem, value: Coefficients, convex: Definiteness
 ) -> LinearSystemQuantities:
     primal = RKHSFunction(problem.gram, value.coef, value.weights).is_primal
-    judged = (_linear_system_primal if primal else _linear_system_dual)(problem, value)
-    residual = norms(judged.residual)
-    relative = residual / size_of(norms(judged.right), norms(judged.largest))
+    dual = _linear_system_dual(problem, value) if len(value.coef) else None
+    judged = _linear_system_primal(problem, value) if primal or dual is None else dual
+    residual, relative = norms(judged.residual), judged.relative
+    left = np.zeros(1) if dual is None else np.where(problem.penalties > 0, dual.relative, 0.0)
     bias = np.zeros(1)
     if problem.bias:
         pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)
         bias = np.abs(judged.pull.sum(axis=0)) / size_of(pulls, most)
     both = primal and len(value.coef) > 0
     apart = _mismatch(problem, value) if both else np.zeros(1)
+    off = _prediction_error(problem, value, judged) if primal else np.zeros(1)
     return LinearSystemQuantities(
-        worst(residual), worst(relative), worst(bias), worst(apart), convex.shift
+        residual=worst(residual),
+        relative_residual=worst(relative),
+        bias_condition=worst(bias),
+        mismatch=worst(apart),
+        indefiniteness=convex.shift,
+        prediction_error=worst(off),
+        dual_residual=worst(left),
     )
 
 
@@ -134,6 +169,11 @@ class _LinearSystemJudged(NamedTuple):
     largest: Array
     pull: Array
     most_pull: Array
+
+    @property
+    def relative(self) -> Array:
+        """What is left of the equations, over their right-hand side."""
+        return np.asarray(norms(self.residual) / size_of(norms(self.right), norms(self.largest)))
 
 
 def _linear_system_dual(problem: LinearSystem, value: Coefficients) -> _LinearSystemJudged:
@@ -173,6 +213,70 @@ def _linear_system_primal(problem: LinearSystem, value: Coefficients) -> _Linear
         lost[:, t] = transposed_product(F, pull[:, t])[0]
     residual = lost - problem.penalties * value.weights
     return _LinearSystemJudged(residual, right, gram.absolute_pull(np.abs(s * y)), pull, s * y)
+
+
+def _prediction_error(problem: LinearSystem, value: Coefficients, judged: Any) -> Array:
+    """Bound how far values at the samples are from the exact ones, over the norm of the targets.
+
+    With A = F'SF + penalty I a residual rho moves weights by A^-1 rho, and values at the samples,
+    in the norm of S, by at most the norm of A^-1/2 rho, as F'SF is no larger than A. By the
+    singular values sigma of S^1/2 F that is at most |rho| max sigma / (sigma^2 + penalty), and
+    1 / (2 sqrt(penalty)) bounds the factor.
+    """
+    root = np.sqrt(problem.row_weights)[:, None]
+    targets = root * problem.targets
+    size = size_of(norms(root * _linear_system_centred(problem, problem.targets)), norms(targets))
+    rho, level = judged.residual, np.zeros(len(size))
+    if problem.bias:  # which takes up the mean of the features, and what is left of its equation
+        total, pull = float(problem.row_weights.sum()), judged.pull.sum(axis=0)
+        mean = np.asarray(problem.gram.pull(problem.row_weights[:, None])) / total
+        rho, level = rho - mean * pull, np.abs(pull) / np.sqrt(total)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        moved = np.where(norms(rho) > 0, norms(rho) / (2.0 * np.sqrt(problem.penalties)), 0.0)
+    F: Any = problem.gram.written
+    n, d = problem.gram.shape[0], problem.gram.rank
+    if (moved > _TOL * size).any() and F is not None and float(n) * d * d <= _DECOMPOSED:
+        moved = np.minimum(moved, _moved(problem, root * to_dense(F), rho))
+    rounding = np.sqrt(n) * _landmark_rounding(problem, value)
+    return np.asarray((moved + level + rounding) / size)
+
+
+def _moved(problem: LinearSystem, F: Array, rho: Array) -> Array:
+    """Return |S^1/2 F A^-1 rho| by the singular values of S^1/2 F, centred where there is a bias.
+
+    Those that are zero to rounding move nothing where there is no penalty: the answer of least
+    norm has no part there. Else they count as what they may be.
+    """
+    if problem.bias:
+        root = np.sqrt(problem.row_weights)
+        F = F - np.outer(root, root @ F / float(problem.row_weights.sum()))
+    _, sigma, Vt = np.linalg.svd(F, full_matrices=False)
+    hidden = float(np.finfo(np.float64).eps) * max(F.shape) * float(sigma.max(initial=0.0))
+    parts, found = np.abs(Vt @ rho), np.empty(rho.shape[1])
+    for t, penalty in enumerate(problem.penalties):
+        known = np.where(sigma > hidden, sigma / np.maximum(sigma**2 + penalty, _TINY), 0.0)
+        if penalty > 0:
+            at = min(hidden, np.sqrt(penalty))
+            known = np.maximum(known, np.where(sigma > hidden, 0.0, at / (at * at + penalty)))
+        found[t] = np.linalg.norm(known * parts[:, t])
+    return 2.0 * found  # the singular values round, too
+
+
+def _landmark_rounding(problem: LinearSystem, value: Coefficients) -> Array:
+    """Bound what rounding of the kernel's values at landmarks makes of a value, (t,).
+
+    A value is b'c with c = R w. Entries of b round by a few units of the kernel's size, and sums of
+    products by gamma of their number, Higham (3.5).
+    """
+    features: Any = problem.gram.features
+    while isinstance(features, CenteredFeatures):
+        features = features.features
+    steps = getattr(getattr(features, "expression", None), "steps", ())
+    phi = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else features
+    if not isinstance(phi, RowMap) or phi.mixing is None:
+        return np.zeros(len(problem.penalties))
+    largest = float(problem.gram.longest().max(initial=0.0))
+    return gamma(phi.width + _MORE) * largest * np.abs(phi.mix(value.weights)).sum(axis=0)
 
 
 def _beside(F: Any, y: Array) -> Any:

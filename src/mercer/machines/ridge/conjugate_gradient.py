@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import sqrt
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.contract import HERE, Factor, LongArrays, StoredMatrix
+from mercer.backends.contract import HERE, LongArrays
 from mercer.backends.lapack import one_blas_thread
 from mercer.deadline import check
 from mercer.gram import Gram, LazyGram, PartialFactor, ShiftedGram, pivoted_cholesky
@@ -18,15 +18,6 @@ from mercer.gram.policy import FLOAT32_RANGE
 from mercer.machines.ridge.problem import Coefficients, LinearSystem
 from mercer.resources import rows_at_once
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
-
-# --- products ------------------------------------------------------------------------------------
-#
-# Products with K, or with some of its rows, that never store more than a few of them.
-#
-# Iterations may run on entries in float32, which take half the time; residuals are formed in
-# float64.
-
-_ROWS = 512  # of a Gram that hands out rows, at a time
 
 
 def in_float32(gram: Gram) -> Gram | None:
@@ -48,75 +39,6 @@ def in_float32(gram: Gram) -> Gram | None:
     if not FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1] or not gram.source.fits_float32():
         return None
     return LazyGram(gram.source.in_float32())
-
-
-def rows_product(gram: Gram, index: Array, V: Array, columns: Array | None = None) -> Array:
-    """Return K[index] V, or K[index, columns] V; the entries are dropped after use.
-
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    index : (m,) int array
-        Which rows.
-    V : (n, k) array
-        What they are multiplied by; with as many rows as there are columns, where those are given.
-    columns : int array, optional
-        Which columns; all by default.
-
-    Returns
-    -------
-    (m, k) float64 array
-    """
-    if isinstance(gram, LazyGram):
-        return gram.part_product(index, V, columns)
-    product = np.empty((len(index), V.shape[1]))
-    step = rows_at_once(gram.shape[0], _ROWS, arrays=2)
-    for first in range(0, len(index), step):
-        part = slice(first, first + step)
-        rows = gram.rows(index[part])
-        product[part] = (rows if columns is None else rows[:, columns]) @ V
-    return product
-
-
-def stored_part(gram: Gram, index: Array) -> StoredMatrix:
-    """Return K[index, index], held where the backend works with it.
-
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    index : (m,) int array
-        Which rows and columns.
-    """
-    if isinstance(gram, LazyGram):
-        return gram.stored_part(index)
-    return choose_backend().stored(square_part(gram, index))
-
-
-def square_part(gram: Gram, index: Array) -> Array:
-    """Return K[index, index] as a new float64 matrix.
-
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    index : (m,) int array
-        Which rows and columns.
-
-    Returns
-    -------
-    (m, m) array
-        Free to be overwritten.
-    """
-    if isinstance(gram, LazyGram):
-        return np.array(gram.source.only(index).pairs().dense(), dtype=np.float64)
-    part = np.empty((len(index), len(index)))
-    step = rows_at_once(gram.shape[0], _ROWS, arrays=2)
-    for first in range(0, len(index), step):
-        rows = slice(first, first + step)
-        part[rows] = gram.rows(index[rows])[:, index]
-    return part
 
 
 # --- bordered ------------------------------------------------------------------------------------
@@ -193,12 +115,7 @@ def _norms(A: Array) -> Array:
 
 # --- preconditioner ------------------------------------------------------------------------------
 #
-# A preconditioner of K + D from a low rank and blocks: near and far in one.
-#
-# P = F F' + B, with F of a randomly pivoted Cholesky factor (what rows far apart share) and B the
-# diagonal blocks of K - F F' + D over groups of rows near one another (what F leaves out). Both
-# parts are positive definite, so P is; it is the covariance that sparse Gaussian processes call
-# PITC. With B = D alone the iterations to a given held-out error are several times as many.
+# The inverse of F F' + D, with F of a randomly pivoted Cholesky factor of K.
 
 _WORK = 1e10  # operations between two chances to hear Ctrl-C
 _CANCELLED = 1e6  # times P^-1 v: sums in float32 whose difference still has a digit
@@ -207,16 +124,8 @@ _COPIES = 3  # of F on a card: it, W, and what W is made of
 
 
 @dataclass(frozen=True, eq=False)
-class RowCluster:
-    """Rows near one another and the Cholesky factor of what F leaves among them."""
-
-    index: Any
-    factor: Factor
-
-
-@dataclass(frozen=True, eq=False)
 class LowRankPreconditioner:
-    """v -> (F F' + B)^-1 v = B^-1 v - W W'v, held and applied where products with K are made.
+    """v -> (F F' + D)^-1 v = D^-1 v - W W'v, held and applied where products with K are made.
 
     Attributes
     ----------
@@ -224,8 +133,6 @@ class LowRankPreconditioner:
         Where.
     shift : (n, 1) array
         D.
-    blocks : list of Block
-        Of B; none where that is D.
     low : (n, r) array or None
         W, in float32 where its products are differences of numbers not too large for that: all of
         it is read in every step.
@@ -233,46 +140,35 @@ class LowRankPreconditioner:
 
     arrays: LongArrays
     shift: Any
-    blocks: list[RowCluster]
-    low: Any = None
+    low: Any
 
     @classmethod
-    def of(cls, gram: Gram, rough: PartialFactor, shift: Array, size: int) -> LowRankPreconditioner:
-        """Build P for K + diag(shift), with blocks of up to `size` rows; 0 and 1 for none."""
+    def of(cls, gram: Gram, rough: PartialFactor, shift: Array) -> LowRankPreconditioner:
+        """Build P for K + diag(shift)."""
         arrays, F = gram.operator().arrays, rough.factor
-        if not arrays.has_room(8.0 * len(shift) * (_COPIES * F.shape[1] + size)):
+        if not arrays.has_room(8.0 * len(shift) * _COPIES * F.shape[1]):
             arrays = HERE
-        blocks = _blocks(gram, F, shift, size, arrays) if size > 1 else []
-        plain = cls(arrays, arrays.put(shift[:, None]), blocks)
-        return replace(plain, low=_low(plain, F))
+        there = arrays.put(shift[:, None])
+        return cls(arrays, there, _low(arrays, there, F))
 
     def __call__(self, V: Array) -> Array:
         """Multiply by the inverse of P."""
         V = self.arrays.put(V)
-        out = self.without_low(V)
+        out = V / self.shift
         if self.low is not None:
             self.arrays.take_off(self.low, V, out)
         return self.arrays.get(out)
 
-    def without_low(self, V: Any) -> Any:
-        """Return B^-1 V, for an array that lies there."""
-        if not self.blocks:
-            return V / self.shift
-        out = self.arrays.empty(*V.shape)
-        for block in self.blocks:
-            out[block.index] = block.factor.solve_there(V[block.index])
-        return out
 
-
-def _low(plain: LowRankPreconditioner, F: Array) -> Any:
-    """Return W with W W' = B^-1 F (I + F'B^-1 F)^-1 F'B^-1; None where there is none."""
-    arrays, (n, rank) = plain.arrays, F.shape
+def _low(arrays: LongArrays, shift: Any, F: Array) -> Any:
+    """Return W with W W' = D^-1 F (I + F'D^-1 F)^-1 F'D^-1; None where there is none."""
+    n, rank = F.shape
     there, low, inner = arrays.lent(F), arrays.empty(n, rank), np.empty((rank, rank))
     step = max(1, int(_WORK / max(1, n * rank)))
     for first in range(0, rank, step):
         check()
         columns = slice(first, first + step)
-        low[:, columns] = plain.without_low(there[:, columns])
+        low[:, columns] = there[:, columns] / shift
         inner[:, columns] = arrays.get(there.T @ low[:, columns])
     inner = (inner + inner.T) / 2
     inner.flat[:: rank + 1] += 1.0
@@ -289,52 +185,6 @@ def _low(plain: LowRankPreconditioner, F: Array) -> Any:
     return arrays.rounded(low) if n * rank > _LARGE and largest < _CANCELLED else low
 
 
-def _blocks(gram: Gram, F: Array, shift: Array, size: int, arrays: LongArrays) -> list[RowCluster]:
-    found = []
-    for index in near_rows(gram, size):
-        check()
-        factor = stored_part(gram, index).cholesky(shift[index], less=(F[index], None))
-        if factor is None:
-            return []  # F explains all of K but rounding: D serves as well
-        factor = factor.here() if arrays is HERE else factor
-        found.append(RowCluster(arrays.numbers(index), factor))
-    return found
-
-
-def near_rows(gram: Gram, size: int, random_state: int = 0) -> list[Array]:
-    """Part all rows into groups near one another in feature space, each of at most `size`.
-
-    Rows are halved again and again by whether they are nearer to one or another of two of them:
-    |x - p|^2 - |x - q|^2 orders them as k(x, q) - k(x, p) does.
-
-    Parameters
-    ----------
-    gram : Gram
-        K.
-    size : int
-        The most rows of a group.
-    random_state : int
-        Seed of the draws.
-
-    Returns
-    -------
-    list of (m,) int array
-        Groups of nearly equal size, each in ascending order.
-    """
-    rng = np.random.default_rng(random_state)
-    open_groups, done = [np.arange(gram.shape[0])], []
-    while open_groups:
-        index = open_groups.pop()
-        if len(index) <= size:
-            done.append(np.sort(index))
-            continue
-        two = np.asarray(gram.rows(rng.choice(index, 2, replace=False)), dtype=np.float64)
-        order = np.argsort(two[0, index] - two[1, index], kind="stable")
-        half = len(index) // 2
-        open_groups += [index[order[:half]], index[order[half:]]]
-    return done
-
-
 # --- conjugate gradient --------------------------------------------------------------------------
 #
 # Linear systems from products alone: conjugate gradients, preconditioned.
@@ -344,7 +194,6 @@ _LOOK = 1e-3  # of the true residual: where the one carried along has fallen to 
 _DRIFT = 0.1  # of the true residual: beyond, the directions so far are worth nothing
 _FACTORS = 3  # arrays of the size of the low-rank factor: it, its order changed, and solved with
 _FACTOR_SHARE = 0.4  # of the memory budget, for them
-_BLOCK_SHARE = 0.2  # of the memory budget, for the factors of the blocks
 # A column more costs 2 n r operations, a product n^2 / 2 evaluations of about ten times the time of
 # an operation: at this many times the root of n, the factor takes as long as twenty products.
 _RANK = 8.0
@@ -355,11 +204,10 @@ _LEAST_RANK = 500  # up to here the factor is made in a moment
 class ConjugateGradient(Solver):
     """Preconditioned conjugate gradients; K is never stored unless the Gram stores it.
 
-    The preconditioner is F F' + B: F from a randomly pivoted Cholesky factor, B the diagonal blocks
-    of what that leaves, over groups of rows near one another (`Preconditioner`). Where K is
-    evaluated anew for each product, iterations run on entries in float32, and the residual is
-    replaced by the true one, in float64, now and then; where that shows float32 to be too little,
-    they go on in float64.
+    The preconditioner is F F' plus the diagonal that is added to K, with F from a randomly pivoted
+    Cholesky factor. Where K is evaluated anew for each product, iterations run on entries in
+    float32, and the residual is replaced by the true one, in float64, now and then; where that
+    shows float32 to be too little, they go on in float64.
 
     Parameters
     ----------
@@ -371,16 +219,17 @@ class ConjugateGradient(Solver):
     rank : int or None
         Columns of the partial Cholesky factor; None for 500 or eight times the root of the rows,
         whichever is more. Fewer are taken where the memory budget is small.
-    block : int
-        Rows of a block; 0 for none. Smaller ones are taken where the memory budget is small.
+    block : None
+        Deprecated and without effect.
     """
 
     answers = LinearSystem
+    without_effect = ("block",)
 
     tol: float = 1e-8
     max_iter: int = 2000
     rank: int | None = None
-    block: int = 1500
+    block: int | None = None
 
     def _obstacle(self, problem: LinearSystem) -> str | None:
         """Take linear systems with a positive diagonal added."""
@@ -394,9 +243,7 @@ class ConjugateGradient(Solver):
         coef, intercept, status, steps = np.empty((n, t)), np.zeros(t), Status.SOLVED, 0
         # an error at the level of the penalty is as good as none
         trace_tol = float(problem.penalties.min() * (1.0 / problem.row_weights).sum())
-        rank, block = self.sizes(n)
-        rough = pivoted_cholesky(problem.gram, rank, trace_tol=trace_tol)
-        size = block if rough.trace_left > trace_tol else 0  # nothing is left to be blocked
+        rough = pivoted_cholesky(problem.gram, self.columns(n), trace_tol=trace_tol)
         fast = in_float32(problem.gram)
         for columns in problem.groups():
             shift = problem.shift(columns[0])
@@ -405,7 +252,7 @@ class ConjugateGradient(Solver):
                 bordered,
                 ShiftedGram(problem.gram, shift),
                 None if fast is None else ShiftedGram(fast, shift),
-                LowRankPreconditioner.of(problem.gram, rough, shift, size),
+                LowRankPreconditioner.of(problem.gram, rough, shift),
                 self.tol,
                 self.max_iter,
             )
@@ -416,14 +263,11 @@ class ConjugateGradient(Solver):
             status = status if ended is Status.SOLVED else ended
         return report(self, Coefficients(coef, intercept), status, steps, watch)
 
-    def sizes(self, n: int) -> tuple[int, int]:
-        """Return the rank and the rows of a block that the memory budget allows for n rows."""
+    def columns(self, n: int) -> int:
+        """Return the columns of the preconditioner that the memory budget allows for n rows."""
         wanted = max(_LEAST_RANK, int(_RANK * sqrt(n))) if self.rank is None else self.rank
         rank = min(wanted, n)
-        if rank:
-            rank = rows_at_once(n, rank, arrays=_FACTORS, share=_FACTOR_SHARE)
-        block = min(self.block, n)
-        return rank, rows_at_once(n, block, share=_BLOCK_SHARE) if block else 0
+        return rows_at_once(n, rank, arrays=_FACTORS, share=_FACTOR_SHARE) if rank else 0
 
 
 @dataclass

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import lapack
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import Band, choose_backend
 from mercer.backends.contract import Factor
@@ -47,10 +48,12 @@ def solve_band(band: Band, penalty: float, rotated: Array) -> Array:
 def weighted(gram: Gram, root: Array) -> Array:
     """Return S^1/2 K S^1/2 as a new matrix, free to be overwritten."""
     matrix = choose_backend().empty(*gram.shape)
-    matrix[:] = gram.dense()
-    if not (root == 1.0).all():
-        matrix *= root[:, None]
-        matrix *= root[None, :]
+    K, scaled = gram.dense(), not (root == 1.0).all()
+    for some in deadline.row_slices(*gram.shape):
+        matrix[some] = K[some]
+        if scaled:
+            matrix[some] *= root[some, None]
+            matrix[some] *= root
     return matrix
 
 

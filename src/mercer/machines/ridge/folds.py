@@ -334,7 +334,7 @@ class FoldSolver(Solver):
         name = type(self).__name__
         refusal = refuses(name, problem)
         if refusal is None and problem.folds is None:
-            return f"{name} needs folds; use solver=BandLeaveOneOut()"
+            return f"{name} needs folds; use solver=BandPath()"
         return refusal
 
 
@@ -464,7 +464,7 @@ def _cholesky_solve(system: FoldSystem, factor: Array, right: Array) -> Array:
 #
 # Which factorisation of a fold: decided by how many penalties it serves.
 
-_FEW = 6  # penalties: reducing a matrix to a band costs as much as so many factorisations
+_FEW = 4  # penalties: reducing a matrix to a band costs as much as so many factorisations
 
 
 def direct(penalties: int) -> DirectFolds:

@@ -14,6 +14,8 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.base import RKHSFunction
+from mercer.gram.build import refuse_overflow
+from mercer.gram.factored import FeatureExpansion
 from mercer.gram.policy import LARGEST_UNASKED
 from mercer.kernels import Kernel, Linear
 from mercer.machines.base.approximate import warn_of_similarity
@@ -24,6 +26,7 @@ from mercer.machines.base.certificate import (
     not_convex,
 )
 from mercer.machines.base.machine import KernelMachine, all_or_nothing, kernel_of
+from mercer.machines.base.origin import about_origin, constant_as_given
 from mercer.machines.base.parameters import check_flag, check_limits, is_real, refuse
 from mercer.machines.base.sharing import SharedMatrix
 from mercer.machines.base.targets import check_weights
@@ -73,8 +76,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     approximation_error_ : StatedError
         With features in place of the kernel: how far they are from it.
     dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        The coefficients a. There are none where many rows are fitted by features that are never
-        all written out (`approximation`): the answer is then weights of the features alone.
+        The coefficients a of the function, f = sum_i a_i k(x_i, .) + b, which solve
+        (K + penalty S^-1) a + b = y as well as `certificate_.quantities.dual_residual` says. There
+        are none where many rows are fitted by features that are never all written out
+        (`approximation`): the answer is then weights of the features alone.
     intercept_ : float or array of shape (n_targets,)
         The bias b.
     penalty_ : float or array of shape (n_targets,)
@@ -193,6 +198,10 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
         return np.asarray(weights.T if np.ndim(self.intercept_) else weights[:, 0])
 
     def _gram(self, X: Points, rows: Array) -> Gram:
+        near = about_origin(self.kernel_, X, rows) if self.bias else None
+        if near is not None:
+            refuse_overflow(near, self.kernel_, rows)
+            return near
         options: dict[str, Any] = {"rows": rows, "names": self._column_names()}
         if self._wants_path():  # K, its band, and the rotation between them
             return make_gram(self.kernel_, X, Need.MATRIX, copies=3, **options)
@@ -240,11 +249,13 @@ class KernelRidge(Certified, MultiOutputMixin, RegressorMixin, KernelMachine):
     def _keep(self, gram: Gram, rows: Array, value: Any, y: Array) -> None:
         f = RKHSFunction(gram, value.coef, value.weights)
         self._expansion = f.expand().plus(value.intercept)
-        if f.is_primal and isinstance(self.kernel_, Linear):
-            self._weights = f.weights
+        constant = value.intercept
+        if isinstance(self.kernel_, Linear) and isinstance(self._expansion, FeatureExpansion):
+            self._weights = self._expansion.weights
+            constant = constant_as_given(gram, self._weights, constant)
         if len(value.coef):
             self.dual_coef_ = _scatter(value.coef, rows, y.shape)
-        self.intercept_ = value.intercept if y.ndim == 2 else float(value.intercept[0])
+        self.intercept_ = constant if y.ndim == 2 else float(constant[0])
         if isinstance(value, PathValue):
             self.loo_scores_ = value.scores if y.ndim == 2 else value.scores[:, 0]
             self.loo_residuals_ = _scatter(value.residuals, rows, y.shape)

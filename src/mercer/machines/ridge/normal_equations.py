@@ -13,6 +13,7 @@ from scipy.linalg.blas import dtrmm
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.contract import Factor, LandmarkRows
+from mercer.backends.factorizations import parts
 from mercer.deadline import check
 from mercer.gram import FactoredGram, StreamedGram
 from mercer.gram.policy import FLOAT32_RANGE
@@ -27,23 +28,15 @@ from mercer.solvers.base import Solution, Solver, Status, Watch, report
 # G'SG of all rows or of a sample, and the Cholesky factors that precondition equations with it.
 #
 # Rows b are multiplied before they are mixed, G'SG = R'(B'SB)R, where that keeps the digits that
-# the penalty asks for. Sums over all rows run in float32 where a first block of them, done both
-# ways, shows that rounding moves the equations by little: half the time, and steps of refinement
-# after.
+# the penalty asks for.
 
 _EPS = float(np.finfo(float).eps)
-_NORMAL_MATRIX_SINGLE = float(np.finfo(np.float32).eps)
 _NORMAL_MATRIX_TINY = float(np.finfo(float).tiny)
 _BLOCK = 4096  # rows that are written out at a time
 _LATE = 1e-3  # of the penalty: what may be lost where rows are mixed after their products
-_TRIED = 100.0  # times the penalty: with more rounding, float32 is not worth a try
-_NORMAL_MATRIX_MOVED = 0.3  # of the equations, preconditioned: what float32 may change
-_REFINED = 1e-2  # of them: up to here a step of refinement gains two digits, and nothing is held
-_FEW_BLOCKS = 4  # of all rows: up to here a try costs more than float32 saves
 _HELD = 1.2  # times the rows b: what holding them takes
 _SENT = 1000  # columns: from here on a card multiplies a block in less time than it is sent in
 _PROBES = 16
-_POWERS = 6  # steps of the power method
 
 
 # --- factors -------------------------------------------------------------------------------------
@@ -97,20 +90,6 @@ class FactorPreconditioner:
         solved = linalg.solve_triangular(factor.T, G, trans=1, lower=False, check_finite=False)
         return float(np.linalg.norm(solved)) / float(np.sqrt(_PROBES))
 
-    def moved(self, change: Array, mixing: Array | None) -> float:
-        """Estimate the norm of P^-1/2 R'ER P^-1/2 for a change E of B'SB."""
-        upper = self.factors[0][1].T
-        v, size = np.random.default_rng(0).standard_normal(len(upper)), 0.0
-        for _ in range(_POWERS):
-            u = linalg.solve_triangular(upper, v / np.linalg.norm(v), check_finite=False)
-            u = change @ (u if mixing is None else mixing @ u)
-            u = u if mixing is None else mixing.T @ u
-            v = linalg.solve_triangular(upper, u, trans=1, check_finite=False)
-            size = float(np.linalg.norm(v))
-            if not 0 < size < np.inf:
-                break
-        return size
-
 
 def _cholesky(matrix: Array, penalty: float, floor: float) -> Array:
     """Factor; what is not positive definite for rounding gets more on its diagonal."""
@@ -152,7 +131,7 @@ def sampled_normal_matrix(problem: LinearSystem, count: int, seed: int) -> Array
     return matrix
 
 
-def is_mixed_late(problem: LinearSystem, rounding: float = _EPS, allowed: float = _LATE) -> bool:
+def is_mixed_late(problem: LinearSystem) -> bool:
     """Return whether R'(B'SB)R keeps the digits that the penalty asks for: half the work."""
     gram: Any = problem.gram
     if not isinstance(gram, StreamedGram) or gram.written is not None:
@@ -160,8 +139,8 @@ def is_mixed_late(problem: LinearSystem, rounding: float = _EPS, allowed: float 
     R, lengths = gram.map.mixing, gram.longest()
     # features that are not mixed have lengths of their own; others are divided by small pivots
     most = 1.0 / max(1, gram.rank) if R is None else float(np.square(R).sum(axis=0).max(initial=0))
-    lost = rounding * float(np.linalg.norm(problem.row_weights * lengths)) * most
-    return (R is None and rounding == _EPS) or lost < allowed * float(problem.penalties.min())
+    lost = _EPS * float(np.linalg.norm(problem.row_weights * lengths)) * most
+    return R is None or lost < _LATE * float(problem.penalties.min())
 
 
 def _parts(n: int, width: int) -> Iterator[slice]:
@@ -202,15 +181,15 @@ class Sums:
         middle = None if bias else np.zeros(width)
         return cls(np.zeros((width, width)), np.zeros(width), 0.0, middle, bias)
 
-    def add(self, B: Array, s: Array, dtype: Any = np.float64) -> None:
-        """Add rows, with products in one or the other precision; B is overwritten."""
+    def add(self, B: Array, s: Array) -> None:
+        """Add rows; B is overwritten."""
         if self.middle is None:
             self.middle = s @ B / s.sum() if s.sum() > 0 else np.zeros(B.shape[1])
         if self.bias:
             B -= self.middle
             self.first += s @ B
         self.weight += float(s.sum())
-        self.square += _square(B.astype(dtype, copy=False), s)
+        self.square += _square(B, s)
 
     def mixed(self, R: Array | None) -> tuple[Array, Array]:
         """Return G'SG and the mean of F."""
@@ -226,7 +205,7 @@ class Sums:
 def _square(E: Array, share: Array) -> Array:
     """Return E'SE; E is overwritten."""
     if not (share == 1).all():
-        E *= np.sqrt(share).astype(E.dtype)[:, None]
+        E *= np.sqrt(share)[:, None]
     n, p = E.shape
     if p >= _SENT and choose_backend().keeps(8.0 * (n + p) * p):
         there = choose_backend().features(E, None)
@@ -242,98 +221,32 @@ def _congruent(A: Array, R: Array) -> Array:
 
 def _multiplied(B: Array, R: Array) -> Array:
     """Return B R; a triangular R, as landmarks have, is half the work."""
-    if not R.size or np.tril(R, -1).any():
-        return np.asarray(B @ R)
-    return np.asarray(dtrmm(1.0, R.T, B.T, lower=1)).T  # (R'B')', by columns in memory
+    whole = not R.size or np.tril(R, -1).any()
+    product = np.empty((len(B), R.shape[1]))
+    for some in parts(len(B), 2.0 * R.size):
+        # (R'B')', by columns in memory
+        product[some] = B[some] @ R if whole else dtrmm(1.0, R.T, B[some].T, lower=1).T
+    return product
 
 
 # --- the matrix of all rows ----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class NormalMatrix:
-    """G'SG of all rows, with what else one pass over them gives.
-
-    Attributes
-    ----------
-    matrix : (m, m) array
-        G'SG, in float32 where that serves.
-    sums : (m, k) array
-        F'V, in float64.
-    gram : FactoredGram
-        K, with its rows held where steps of refinement will need many passes.
-    """
-
-    matrix: Array
-    sums: Array
-    gram: FactoredGram
-
-    @classmethod
-    def of(cls, problem: LinearSystem, V: Array) -> NormalMatrix:
-        """Go over all rows once; V (n, k) is what is pulled back beside."""
-        gram: Any = problem.gram
-        if not isinstance(gram, StreamedGram) or gram.written is not None:
-            matrix = sampled_normal_matrix(problem, gram.shape[0], 0)
-            return cls(matrix, gram.pull(V), gram)
-        return _Pass(problem, V, is_mixed_late(problem)).run()
-
-
-class _Pass:
-    """One pass over all rows b, or over the features where they must be mixed first."""
-
-    def __init__(self, problem: LinearSystem, V: Array, late: bool) -> None:
-        gram: Any = problem.gram
-        self.problem, self.gram, self.V, self.late = problem, gram, V, late
-        width = gram.width if late else gram.rank
-        self.sums = Sums.zero(width, problem.bias)
-        self.pulled = np.zeros((width, V.shape[1]))
-        self.dtype: Any = np.float64
-        self.held: Array | None = None
-
-    def run(self) -> NormalMatrix:
-        """Add up all blocks; the first says in which precision."""
-        gram, s = self.gram, self.problem.row_weights
-        rows_of = gram.sampled_raw if self.late else gram.sampled
-        R = gram.map.mixing if self.late else None
-        parts = list(_parts(gram.shape[0], gram.width))
-        for done, part in enumerate(parts):
-            check()
-            B = rows_of(part)
-            self.pulled += B.T @ self.V[part]
-            if self.held is not None:
-                self.held[part] = B
-            if done == 0 and len(parts) > _FEW_BLOCKS and self._is_worth_a_try():
-                self._try(B, s[part])
-            else:
-                self.sums.add(B, s[part], self.dtype)
-        matrix, _ = self.sums.mixed(R)
-        if self.held is not None:
-            gram = StreamedGram(gram.features, gram.map, gram.X, self.held, is_filled=True)
-        return NormalMatrix(matrix, self.pulled if R is None else R.T @ self.pulled, gram)
-
-    def _is_worth_a_try(self) -> bool:
-        size = float(self.gram.longest().max(initial=0.0))
-        in_range = self.late and FLOAT32_RANGE[0] < size < FLOAT32_RANGE[1]
-        return in_range and is_mixed_late(self.problem, _NORMAL_MATRIX_SINGLE, _TRIED)
-
-    def _try(self, B: Array, s: Array) -> None:
-        """Add the first block both ways, and see what the difference does to the equations."""
-        problem, n, R = self.problem, self.gram.shape[0], self.gram.map.mixing
-        raw = B.astype(np.float32)
-        self.sums.add(B, s)
-        assert self.sums.middle is not None
-        rough = Sums(np.zeros_like(self.sums.square), self.sums.first * 0, 0.0, None, True)
-        rough.middle = self.sums.middle
-        rough.add(raw.astype(np.float64), s, np.float32)
-        blocks = n / len(s)
-        pilot = FactorPreconditioner.of_matrix(blocks * self.sums.mixed(R)[0], problem)
-        moved = np.sqrt(blocks) * pilot.moved(rough.square - self.sums.square, R)
-        if not moved < _NORMAL_MATRIX_MOVED:
-            return
-        self.dtype = np.float32
-        if moved > _REFINED and within_budget(_HELD * 4.0 * n * self.gram.width):
-            self.held = np.empty((n, self.gram.width), dtype=np.float32)
-            self.held[: len(s)] = raw
+def whole_normal_matrix(problem: LinearSystem, V: Array) -> tuple[Array, Array]:
+    """Return G'SG and F'V in one pass over all rows; V (n, k) is what is pulled back beside."""
+    gram: Any = problem.gram
+    if not isinstance(gram, StreamedGram) or gram.written is not None:
+        return sampled_normal_matrix(problem, gram.shape[0], 0), gram.pull(V)
+    late = is_mixed_late(problem)
+    width, R = (gram.width, gram.map.mixing) if late else (gram.rank, None)
+    rows_of = gram.sampled_raw if late else gram.sampled
+    sums, pulled = Sums.zero(width, problem.bias), np.zeros((width, V.shape[1]))
+    for part in _parts(gram.shape[0], gram.width):
+        B = rows_of(part)
+        pulled += B.T @ V[part]
+        sums.add(B, problem.row_weights[part])
+    matrix, _ = sums.mixed(R)
+    return matrix, pulled if R is None else R.T @ pulled
 
 
 # --- normal equations ----------------------------------------------------------------------------
@@ -624,9 +537,10 @@ class PrimalConjugateGradient(Solver):
             system = NormalEquations.of(held(gram, precondition), problem)
         else:
             centre, pulled = centred_targets(problem)
-            whole = NormalMatrix.of(problem, np.column_stack([pulled, problem.row_weights]))
-            precondition = FactorPreconditioner.of_matrix(whole.matrix, problem)
-            system = NormalEquations.from_sums(whole.gram, problem, centre, pulled, whole.sums)
+            together = np.column_stack([pulled, problem.row_weights])
+            matrix, sums = whole_normal_matrix(problem, together)
+            precondition = FactorPreconditioner.of_matrix(matrix, problem)
+            system = NormalEquations.from_sums(gram, problem, centre, pulled, sums)
         W = np.zeros_like(system.right)
         if start is not None and start.weights is not None:
             W = start.weights / scales

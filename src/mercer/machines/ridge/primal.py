@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from scipy import linalg
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import eigh, least_squares, multiplied, svd
 from mercer.gram import FactoredGram
 from mercer.machines.ridge.direct import path_end
 from mercer.machines.ridge.problem import (
@@ -121,6 +122,7 @@ class Design:
         product, height = np.zeros((d, d)), max(256, int(_BLOCK_WORK / max(1, d**2)))
         weighted = bool((self.s != 1).any())
         for first in range(0, n, height):
+            deadline.check()
             block = self.G[first : first + height]
             if weighted:
                 block = np.sqrt(self.s[first : first + height, None]) * block
@@ -154,8 +156,7 @@ class Design:
         )
         if not penalised.all():
             right = weights[:, ~penalised]
-            answer = interruptible(np.linalg.lstsq, to_dense(self.F).T, right, rcond=None)
-            coef[:, ~penalised] = answer[0]
+            coef[:, ~penalised] = least_squares(to_dense(self.F).T, right)
         return Coefficients(coef, intercept, weights)
 
 
@@ -224,7 +225,7 @@ def _spread(design: Design, E: Array, Vt: Array) -> Array:
 
     A sum of n terms may be off by n eps of them, which shifts all rows alike.
     """
-    along = E @ Vt.T
+    along = multiplied(E, Vt.T)
     if design.bias:
         root = np.sqrt(design.s)
         along -= np.outer(root, root @ along / design.s.sum())
@@ -236,7 +237,7 @@ def _least_squares(design: Design, y: Array, penalty: float = 0.0) -> tuple[Arra
     root = np.sqrt(design.s)[:, None]
     E = root * design.dense()
     try:
-        U, sigma, Vt = interruptible(np.linalg.svd, E, full_matrices=False)
+        U, sigma, Vt = svd(E)
     except np.linalg.LinAlgError:  # of numbers that are none, or too far apart for any answer
         return np.full((E.shape[1], y.shape[1]), np.nan), False
     kept = resolved(_spread(design, E, Vt), Vt, design.lengths(), E.shape)
@@ -273,7 +274,7 @@ class PrimalPath(Solver):
         root = np.sqrt(problem.row_weights)[:, None]
         design = Design.of(problem.gram, problem.row_weights, problem.bias)
         m, V = _modes(design.normal_matrix())
-        EV = root * (design.dense() @ V)
+        EV = multiplied(root * design.dense(), V)
         right = root * np.column_stack([problem.targets, np.ones(len(root))])
         rotated, squares = EV.T @ right, np.square(EV)
         points: list[RidgePoint] = []
@@ -301,7 +302,7 @@ def _modes(matrix: Array) -> tuple[Array, Array]:
         return np.full(1, np.nan), np.full((len(matrix), 1), np.nan)
     # where its squares would overflow or vanish, LAPACK is given other units
     unit = 1.0 if 1.0 / _SQUARED <= size <= _SQUARED else 2.0 ** (np.frexp(size)[1] - 1)
-    m, V = interruptible(np.linalg.eigh, matrix / unit)
+    m, V = eigh(matrix / unit)
     m = m * unit
     kept = m > len(m) * np.finfo(float).eps * m.max(initial=0.0)
     return m[kept], V[:, kept]

@@ -10,10 +10,12 @@ import numpy as np
 from scipy import sparse
 
 from mercer.array_types import Array
+from mercer.backends.factorizations import parts
 from mercer.gram import Gram
 from mercer.gram.base import written_out
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.resources import require_memory
+from mercer.rows.points import is_sparse
 
 # --- graph labels --------------------------------------------------------------------------------
 #
@@ -268,8 +270,12 @@ class DeformedKernel:
         mean = float(self.degrees.mean())
         if not mean > 0:
             return np.zeros_like(V)
-        laplacian = self.degrees[:, None] * V - np.asarray(self.edges @ V)
-        return np.asarray((self.ratio / mean) * laplacian)
+        bent, n = np.empty(V.shape), len(V)
+        work = 2.0 * self.edges.nnz if is_sparse(self.edges) else 2.0 * n * n
+        for some in parts(V.shape[1], work + 100.0 * n):
+            laplacian = self.degrees[:, None] * V[:, some] - np.asarray(self.edges @ V[:, some])
+            bent[:, some] = (self.ratio / mean) * laplacian
+        return bent
 
     @property
     def units(self) -> Array:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
-from mercer.backends.lapack import interruptible
+from mercer.backends import factorizations
+from mercer.backends.factorizations import least_squares, multiplied
 from mercer.gram.policy import factor_bytes
 from mercer.machines.semi_supervised.problem import (
     Deformation,
@@ -51,7 +53,9 @@ class GraphCholesky(Solver):
         )
         found = np.empty((0, problem.targets.shape[1] + 1))
         if len(free):
-            A = -problem.alpha * to_dense(problem.edges[np.ix_(free, free)])
+            A = np.empty((len(free), len(free)))
+            for some in deadline.row_slices(*A.shape):
+                A[some] = -problem.alpha * to_dense(problem.edges[free[some]][:, free])
             A.flat[:: len(A) + 1] = problem.degrees[free]
             factor = factor_spd(A)
             found = np.column_stack([factor(column) for column in right_sides(problem).T])
@@ -221,7 +225,7 @@ class Deform(Solver):
         try:
             U = deformed(problem, _solved)
         except np.linalg.LinAlgError:
-            U, status = deformed(problem, _least_squares), Status.SINGULAR
+            U, status = deformed(problem, least_squares), Status.SINGULAR
         watch.tick(1, np.nan)  # told, but a direct answer has no half way to stop at
         value = Deformation(problem.units - problem.bend(U), _symmetric(U[problem.labelled]))
         return report(self, value, status, 1, watch)
@@ -234,17 +238,17 @@ def _by_rows(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     K = np.asarray(problem.gram.dense(), dtype=np.float64)
     A = problem.bend(K).T  # (M K)' = K M
     A.flat[:: n + 1] += 1.0
-    found: Array = interruptible(solve, A, K[:, problem.labelled])
+    found: Array = solve(A, K[:, problem.labelled])
     return found
 
 
 def _by_features(problem: DeformedKernel, solve: Callable[..., Array]) -> Array:
     F: Any = to_dense(problem.gram.factor)
-    A = F.T @ problem.bend(F)
+    A = multiplied(F.T, problem.bend(F))
     A = (A + A.T) / 2
     A.flat[:: len(A) + 1] += 1.0
-    inner = interruptible(solve, A, F[problem.labelled].T)
-    return np.asarray(F @ inner)
+    inner = solve(A, F[problem.labelled].T)
+    return multiplied(F, inner)
 
 
 def _solved(A: Array, B: Array) -> Array:
@@ -255,11 +259,10 @@ def _solved(A: Array, B: Array) -> Array:
     """
     if len(A) * _EPS * float(np.abs(A).max(initial=0.0)) >= 1.0:
         raise np.linalg.LinAlgError
-    return np.asarray(np.linalg.solve(A, B))
-
-
-def _least_squares(A: Array, B: Array) -> Array:
-    return np.asarray(np.linalg.lstsq(A, B, rcond=None)[0])
+    solved = factorizations.solve(A, B)
+    if np.isnan(solved).any():
+        raise np.linalg.LinAlgError
+    return solved
 
 
 def _symmetric(A: Array) -> Array:

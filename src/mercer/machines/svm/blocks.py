@@ -491,7 +491,7 @@ def programme_of(F: Array, y: Array, cost: Array) -> FeatureProgramme:
 _GAP = 1e-8  # relative duality gap to aim at: the last digits cost a step or two
 _SVC_ENOUGH = 1e-6  # the same, where rounding ends the way: as good as what is asked elsewhere
 _MAX_STEPS = 100
-_OF_ROWS = ("support_", "support_vectors_", "dual_coef_", "n_support_", "_support_codes")
+_OF_ROWS = ("_n_rows", "support_", "support_vectors_", "dual_coef_", "n_support_", "_support_codes")
 
 
 @fit_blocks.register

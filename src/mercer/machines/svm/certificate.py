@@ -44,12 +44,18 @@ from mercer.solvers.certificate import VACUOUS, Certificate, certify
 # that. Its objective may still be far off where slack of that size is dear. So the statement
 # bounds the objective if the gap does, and says that nothing is shown about it if the gap is 100
 # % or more.
+#
+# Primal, dual and gap are those of the answer itself. A classifier multiplied by a constant decides
+# alike, and the constant that brings the margin of its samples to 1 takes off what dear slack of
+# the size of the tolerance costs. That gap is measured apart, and the statement names it as such.
 
 _TOL = 1e-3
 _AT_BOUND = 1e-9  # of the width of the box, or of the largest coefficient
 _FEASIBLE = 1e-9
 _ROUNDING = 1e-12
-_CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may hide
+_SLIGHT = 0.05  # of the violation, or of the default tolerance: rounding that is not mentioned
+_OPERATIONS = 1 << 23  # for values by other formulas: some 0.1 s
+_CLEAR = 1e-6  # of the objective, and of the unit of violations: what rounding may always hide
 
 
 @dataclass(frozen=True)
@@ -60,17 +66,18 @@ class BoxQPQuantities:
     ----------
     primal, dual : float
         Upper and lower bound on the optimal value (of the maximised form
-        p'b - b'Kb/2 - epsilon'|b|). The upper one is the primal objective of the answer, or, for a
-        classifier, of the answer scaled to a margin of 1 if that is less. It is infinite where K is
-        not shown to be positive semidefinite: then nothing is known about other answers.
+        p'b - b'Kb/2 - epsilon'|b|): the primal and dual objective of the answer. The upper one is
+        infinite where K is not shown to be positive semidefinite: then nothing is known about other
+        answers.
     gap : float
         Their difference.
     relative_gap : float
         gap / max(|primal|, |dual|).
     violation : float
         Largest violation over pairs that could still move: zero at the optimum. LIBSVM's measure,
-        in units of the problem: of the margin in the nu forms, of half the squared radius of a
-        ball. Infinite if a nu form has no margin.
+        in units of the output: of the decision function at margin 1, of the targets, of the margin
+        in the nu forms, of the score at the border, of half the squared radius of a ball
+        (`BoxQP.unit`). Infinite if a nu form has no margin.
     violation_at_zero, violation_free, violation_at_bound : float
         Largest violation, against the intercept, among variables at zero, strictly between, and
         at a bound other than zero: for a classifier the points beyond, on and inside the margin.
@@ -91,6 +98,18 @@ class BoxQPQuantities:
         What is added to the diagonal of K to make it positive semidefinite on the differences of
         feasible points: zero by the construction of the kernel, rounding where K was factored,
         infinite where that is not shown.
+    rescaled_gap : float
+        The relative gap of a classifier multiplied by the constant, at least 1, that brings its
+        margin to 1: another model with the same predictions. The relative gap itself if that is
+        less, and for other machines.
+    outside_fraction : float
+        Fraction of the samples, by weight, that a half-space or a ball leaves outside; NaN for
+        other machines.
+    rounding : float
+        What may be added to the violation, as values of the decision function are rounded: by a
+        bound of float64 sums, or as seen in comparison with kernel values by other formulas.
+    compared : int
+        Samples whose values were compared or bounded; where not all, they are a random sample.
     """
 
     primal: float
@@ -109,6 +128,10 @@ class BoxQPQuantities:
     bound_fraction: float
     radius: float
     indefiniteness: float = 0.0
+    rescaled_gap: float = np.inf
+    outside_fraction: float = np.nan
+    rounding: float = 0.0
+    compared: int = 0
 
 
 @certify.register
@@ -117,7 +140,7 @@ def _(problem: BoxQP, value: Dual, tol: float | None = None) -> Certificate:
     convex = convexity(problem)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         Kb = np.asarray(exact(problem.gram) @ b)
-        quantities = measure(problem, b, value.intercept, Kb, convex)
+        quantities = measure(problem, b, value.intercept, Kb, convex, tol=tol)
     return judged(quantities, tol, convex)
 
 
@@ -132,31 +155,52 @@ def judged(quantities: BoxQPQuantities, tol: float | None, convex: Definiteness)
     tol = _TOL if tol is None else tol
     ok = (
         quantities.violation <= tol
+        and quantities.rounding <= tol
         and quantities.intercept_error <= tol
         and quantities.infeasibility <= _FEASIBLE
         and convex.shown
     )
-    met = (
-        "no pair of points violates the optimality conditions by more than "
-        f"{max(quantities.violation, 0.0):.1e}"
-    )
-    bound = bound_of_objective(quantities.relative_gap, convex)
-    return Certificate(bool(ok), quantities, tol, f"{met}; {bound}")
+    bound = bound_of_objective(quantities.relative_gap, convex, rescaled=quantities.rescaled_gap)
+    met = "no pair of points violates the optimality conditions by more than "
+    outside = ""
+    if np.isfinite(quantities.outside_fraction):
+        outside = f"; {quantities.outside_fraction:.2%} of the samples are outside"
+    return Certificate(bool(ok), quantities, tol, f"{met}{_sizes(quantities)}; {bound}{outside}")
+
+
+def _sizes(found: BoxQPQuantities | ManyQuantities) -> str:
+    """Return the violation, and what rounding may add to it where that is not much less."""
+    violation = max(found.violation, 0.0)
+    if found.rounding <= _SLIGHT * violation or found.rounding <= _SLIGHT * _TOL:
+        return f"{violation:.1e}"
+    return f"{violation:.1e}, to which rounding may add {found.rounding:.1e}"
 
 
 def bound_of_objective(
-    relative_gap: float, convex: Definiteness, objective: str = "the objective"
+    relative_gap: float,
+    convex: Definiteness,
+    objective: str = "the objective",
+    rescaled: float = np.inf,
 ) -> str:
     """Return how near the optimum the objective is, or that nothing is shown about that."""
     if not convex.shown:
         return f"{convex.obstacle}, so other points may be better by any amount"
-    if not relative_gap < VACUOUS:
+    bounded, better = relative_gap < VACUOUS, rescaled < min(relative_gap, VACUOUS)
+    found = f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
+    if not bounded and better:
+        found = f"nothing is shown about {objective} as it is"
+    elif not bounded:
         remedy = "; a smaller tol may bound it" if np.isfinite(relative_gap) else ""
-        return (
+        found = (
             "that makes the answer optimal for targets moved by as much, but nothing is shown "
             f"about {objective} for the given ones{remedy}"
         )
-    return f"{objective} is within {100 * relative_gap:.2g} % of the optimum"
+    if not better:
+        return found
+    return (
+        f"{found}; multiplied by a constant that brings its margin to 1, which changes no "
+        f"prediction, its objective is within {100 * rescaled:.2g} % of the optimum"
+    )
 
 
 def measure(
@@ -166,42 +210,53 @@ def measure(
     Kb: Array,
     convex: Definiteness,
     rounding: Array | None = None,
+    tol: float | None = None,
+    programmes: int = 1,
 ) -> BoxQPQuantities:
     """Measure an answer, given K b in float64 from the data, and what is known of K.
 
-    `rounding` is what K b is known to, where K is not that of the programme's own Gram.
+    `rounding` is what K b is known to, where K is not that of the programme's own Gram; `tol` says
+    how small it has to be to be left as it is. One of
+    several programmes is compared with other formulas by as many operations as all of them may
+    take, divided by their number.
     """
     problem = problem.placed()
     b, Kb = problem.beside(b), problem.beside(Kb)
     offset = problem.spread(intercept)
     if rounding is None:
-        Kb, rounding = _resolved(problem, b, Kb, offset)
+        compared = _compared(problem, b, Kb, programmes)
+        Kb, rounding, error = _resolved(problem, b, Kb, offset, min(_CLEAR, _SLIGHT * (tol or 1.0)))
+        error, seen = (error, len(b)) if compared is None else compared
     else:
-        rounding = _counted(problem, Kb, rounding, offset)
+        error, seen, rounding = rounding, len(b), _counted(problem, Kb, rounding, offset)
     F = problem.linear - Kb
+    error = error + _added_up(problem, b, Kb, offset)
     shift = problem.shift
     lost = inner(problem.epsilons, np.abs(b))
     dual = inner(problem.linear, b) - 0.5 * inner(b, Kb) - lost
     squared = inner(b, Kb) - (0.0 if shift is None else inner(shift, b**2))
-    gap = np.inf
+    gap = rescaled = np.inf
     if convex.shown:
         slope = _rounded(problem, Kb, F - offset - convex.shift * b)
         rounding = _beside(problem, rounding, gamma(3) * np.abs(convex.shift * b))
         gap = problem.gap(b, slope, rounding) + _lost_in_sums(problem, b, intercept)
         if gap > _TOL * abs(dual):
-            gap = min(gap, _scaled_gap(problem, b, Kb, offset, dual, rounding))
-        gap += convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
-    size = max(abs(dual), abs(dual + gap), problem.least_objective(b), np.finfo(float).tiny)
+            rescaled = _rescaled_gap(problem, b, Kb, offset, dual, rounding)
+        shifted = convex.shift * inner(b, b)  # what the shift takes from the dual, twice its half
+        gap, rescaled = gap + shifted, rescaled + shifted
     if problem.margin_is_hidden(b, F):
-        gap = np.inf  # what rounding made of nothing is not near an optimum
+        gap = rescaled = np.inf  # what rounding made of nothing is not near an optimum
+    least = max(problem.least_objective(b), np.finfo(float).tiny)
+    relative = _relative(gap, dual, least)
     slack = _slack(problem, b)
     zones = _zones(problem, b, slack)
+    conditions = _conditions(problem, b, F, offset, slack, zones, error)
     return BoxQPQuantities(
         dual + gap,
         dual,
         gap,
-        float(gap / size) if np.isfinite(gap) else np.inf,
-        *_conditions(problem, b, F, offset, slack, zones),
+        relative,
+        *conditions[:-1],
         _infeasibility(problem, b),
         squared,
         1.0 / float(np.sqrt(squared)) if squared > 0 else np.inf,
@@ -209,16 +264,53 @@ def measure(
         float(np.mean(zones[2])) if len(b) else 0.0,
         _radius(problem, shift),
         convex.shift,
+        min(relative, _relative(rescaled, dual, least)),
+        _outside(problem, F - offset),
+        conditions[-1],
+        seen,
     )
 
 
-def _resolved(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> tuple[Array, Array]:
-    """Return K b and what slopes are known to, by sums without rounding where that matters."""
-    rounding = _counted(problem, Kb, problem.product_rounding(b), offset)
-    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding):
-        return Kb, rounding
+def _relative(gap: float, dual: float, least: float) -> float:
+    """Return a gap relative to the larger of the objectives that it lies between."""
+    size = max(abs(dual), abs(dual + gap), least)
+    return float(gap / size) if np.isfinite(gap) else np.inf
+
+
+def _added_up(problem: BoxQP, b: Array, Kb: Array, offset: Array) -> Array:
+    """Bound what decision values lose as K b and constants are added up: four roundings in a row.
+
+    A ball adds k(x, x) and the squared norm of its center, and subtracts its squared radius, the
+    square of a root. F is half of that.
+    """
+    terms = np.abs(Kb) + np.abs(offset)
+    if problem.bordering and problem.linear.any():
+        terms = terms + np.abs(problem.linear) + np.abs(inner(b, Kb)) + np.abs(offset)
+    return np.asarray(gamma(4) * terms)
+
+
+def _compared(problem: BoxQP, b: Array, Kb: Array, programmes: int) -> tuple[Array, int] | None:
+    """Return how far K b is from that of other formulas, where K is evaluated by such."""
+    if not isinstance(b, np.ndarray) or not np.isfinite(Kb).all():
+        return None
+    return problem.product_error(b, Kb, _OPERATIONS / programmes)
+
+
+def _resolved(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, clear: float
+) -> tuple[Array, Array, Array]:
+    """Return K b and what slopes are known to, by sums without rounding where that matters.
+
+    The third is what values that come from plain sums, as predictions do, may be off by.
+    """
+    plain = problem.product_rounding(b)
+    rounding = _counted(problem, Kb, plain, offset)
+    if not np.isfinite(Kb).all() or _is_clear(problem, b, Kb, offset, rounding, clear):
+        return Kb, rounding, plain
     found = problem.accurate_product(b)
-    return (Kb, rounding) if found is None else (found[0], _counted(problem, *found, offset))
+    if found is None:
+        return Kb, rounding, plain
+    return found[0], _counted(problem, *found, offset), np.abs(found[0] - Kb) + found[1]
 
 
 def _counted(problem: BoxQP, Kb: Array, rounding: Array, offset: Array) -> Array:
@@ -246,13 +338,15 @@ def _lost(first: Any, second: Any) -> Any:
     return (first - (difference - back)) - (second + back)
 
 
-def _is_clear(problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array) -> bool:
+def _is_clear(
+    problem: BoxQP, b: Array, Kb: Array, offset: Array, rounding: Array, clear: float
+) -> bool:
     """Return whether rounding of K b is next to nothing in conditions and gap."""
     F = problem.linear - Kb
     objective = abs(inner(b, problem.linear + F)) / 2
     hidden = problem.gap(b, F - offset, rounding) - problem.gap(b, F - offset)
-    small = float(rounding.max(initial=0.0)) <= _CLEAR * problem.unit(b, F)
-    return small and (np.isnan(hidden) or hidden <= _CLEAR * objective)
+    small = float(rounding.max(initial=0.0)) <= clear * problem.unit(b, F)
+    return small and (np.isnan(hidden) or hidden <= clear * objective)
 
 
 def _lost_in_sums(problem: BoxQP, b: Array, intercept: float | Array) -> float:
@@ -287,14 +381,14 @@ def _hard(problem: BoxQP) -> tuple[Array, Array]:
     return (up, down) if shift is None else (up & (shift == 0), down & (shift == 0))
 
 
-def _scaled_gap(
+def _rescaled_gap(
     problem: BoxQP, b: Array, Kb: Array, offset: Array, dual: float, rounding: Array
 ) -> float:
-    """Bound the optimum of a classifier by its function scaled to a margin of 1.
+    """Return the gap of a classifier multiplied so that its margin is 1.
 
-    Any w and offset bound it. A slack of delta that the tolerance left is multiplied by C, which
-    may be large or infinite; divided by 1 - delta, w and the offset have none, except in rows at
-    their bound. Where slack is squared, either none is left or it is as it was.
+    Any w and offset bound the optimum. A slack of delta that the tolerance left is multiplied by
+    C, which may be large or infinite; divided by 1 - delta, w and the offset have none, except in
+    samples at their bound. Where slack is squared, either none is left or it is as it was.
 
     Unlike `BoxQP.gap` this is a difference of two objectives, which cancels: what each may be off
     by is added, |b|'r with r what K b is known to, and what sums of n products lose, Higham (3.5).
@@ -325,6 +419,14 @@ def _scaled_gap(
     return max(0.0, best - dual) + lost
 
 
+def _outside(problem: BoxQP, slope: Array) -> float:
+    """Return the fraction of the weight at which the decision of a novelty detector is negative."""
+    if not problem.bordering:
+        return np.nan
+    weight = np.ones(len(slope)) if np.isinf(problem.upper).any() else problem.upper
+    return float(weight[slope > 0].sum() / max(float(weight.sum()), np.finfo(float).tiny))
+
+
 def _slack(problem: BoxQP, b: Array) -> Any:
     """Return how near a bound counts as being at it: other solvers do not assign bounds exactly.
 
@@ -348,19 +450,25 @@ def _conditions(
     offset: Array,
     slack: Array,
     zones: tuple[Array, Array, Array],
-) -> tuple[float, float, float, float, float]:
-    """Return the largest violation of pairs and of each zone, and the error of the offset."""
+    error: Array,
+) -> tuple[float, float, float, float, float, float]:
+    """Return the largest violation of pairs and of each zone, and the error of the offset.
+
+    The last is what pairs may violate the conditions by in addition, as values are off by `error`.
+    """
     finite = bool(np.isfinite(F).all() and np.isfinite(offset).all())
     if not finite or problem.margin_is_hidden(b, F):
-        return np.inf, np.inf, np.inf, np.inf, np.inf
+        return np.inf, np.inf, np.inf, np.inf, np.inf, np.inf
     unit = problem.unit(b, F)
+    apart = [problem.violation(b, F, slack), problem.violation(b, F, slack, error)]
+    apart = [one if np.isfinite(one) else 0.0 for one in apart]
+    apart, most = _in_units(np.array(apart), unit)
     rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
-    apart = problem.violation(b, F, slack)
-    apart = _in_units(np.array([apart if np.isfinite(apart) else 0.0]), unit)[0]
     excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
     excess = _in_units(excess, unit)
     by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
-    return apart, by_zone[0], by_zone[1], by_zone[2], float(excess.max(initial=0.0))
+    more = max(0.0, float(most - max(apart, 0.0)))
+    return float(apart), *by_zone, float(excess.max(initial=0.0)), more
 
 
 def _in_units(violation: Array, unit: float) -> Array:
@@ -416,6 +524,10 @@ class ManyQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by construction,
         rounding where K was factored, infinite where that is not shown.
+    rescaled_gap, rounding : float
+        The largest among the programmes.
+    compared : int
+        Samples whose values were compared or bounded, of all programmes.
     """
 
     programmes: int
@@ -435,6 +547,9 @@ class ManyQuantities:
     bound_fraction: float
     radius: float
     indefiniteness: float = 0.0
+    rescaled_gap: float = np.inf
+    rounding: float = 0.0
+    compared: int = 0
 
 
 @certify.register
@@ -451,16 +566,26 @@ def judged_together(
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         pairs = zip(problem.problems, value.parts, _products(problem, value), strict=True)
         found = [
-            measure(p, np.asarray(dual.coef, dtype=np.float64), dual.intercept, Kb, convex)
+            measure(
+                p,
+                np.asarray(dual.coef, dtype=np.float64),
+                dual.intercept,
+                Kb,
+                convex,
+                tol=tol,
+                programmes=len(value.parts),
+            )
             for p, dual, Kb in pairs
         ]
         together = _together(found, [len(p.linear) for p in problem.problems])
     verdicts = [judged(quantities, tol, convex) for quantities in found]
     statement = (
         f"in {len(found)} programmes no pair of points violates the optimality conditions by more "
-        f"than {max(together.violation, 0.0):.1e} (worst: number {together.worst}); "
+        f"than {_sizes(together)} (worst: number {together.worst}); "
     )
-    statement += bound_of_objective(together.relative_gap, convex, "every objective")
+    statement += bound_of_objective(
+        together.relative_gap, convex, "every objective", together.rescaled_gap
+    )
     return Certificate(all(v.ok for v in verdicts), together, verdicts[0].tol, statement)
 
 
@@ -493,6 +618,9 @@ def _together(found: list[BoxQPQuantities], sizes: list[int]) -> ManyQuantities:
         share("bound_fraction"),
         worst("radius"),
         worst("indefiniteness"),
+        worst("rescaled_gap"),
+        worst("rounding"),
+        int(total("compared")),
     )
 
 

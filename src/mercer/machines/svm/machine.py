@@ -238,6 +238,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
     callback: Any
     solution_: Solution
     _has_free_constant: ClassVar[bool] = True  # beside the function, at no cost
+    _has_scale: ClassVar[bool] = True  # a constant that rows are compared with, such as 1 / C
     n_features_in_: int
 
     @abstractmethod
@@ -302,7 +303,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             cost=self._dearest(rows.weight),
             form=self._form(len(rows.first)),
         )
-        return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first)
+        small = not self._has_scale
+        return refuse_extremes(type(self).__name__, gram, self.kernel_, rows.first, small=small)
 
     def _dearest(self, weights: Array) -> float:
         """Return the most that slack of a row costs; with nu it is a share, whatever it weighs."""
@@ -320,7 +322,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
 
     def _keep_support(self, X: Points, coef: Array) -> None:
         """Keep the rows that have a coefficient, of all rows (n,) or (n, k)."""
-        self.support_ = nonzero_rows(coef)
+        self._n_rows, self.support_ = len(coef), nonzero_rows(coef)
         self.dual_coef_ = coef[self.support_]
         empty = self._is_precomputed()  # rows of the matrix would be no vectors
         self.support_vectors_ = np.empty((0, 0)) if empty else at_rest(take(X, self.support_))

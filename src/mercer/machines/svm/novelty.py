@@ -16,10 +16,12 @@ from mercer.approximation import Approximation
 from mercer.array_types import Array
 from mercer.expression import bind_columns
 from mercer.gram import Gram, Source
+from mercer.gram.centering import CenteredFeatures
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.approximate import warn_of_similarity
 from mercer.machines.base.inputs import new_rows, refuse_overflown
 from mercer.machines.base.machine import all_or_nothing, with_callbacks
+from mercer.machines.base.origin import less_given
 from mercer.machines.base.parameters import check_share, is_real, refuse
 from mercer.machines.base.sharing import Fold, FoldPath, KnownDetector, SharedMatrix, Sharing
 from mercer.machines.base.targets import check_weights
@@ -67,10 +69,11 @@ class NoveltyMachine(OutlierMixin, MarginMachine):
         weights = check_weights(self, sample_weight, X.shape[0])
         rows = self._merged(X, np.zeros(X.shape[0]), weights)
         self._use_kernel(self._resolved(X, rows), X, weights, self._column_names())
-        gram, question = self._gram(X, rows), self._question(rows.weight)
+        origin = self._origin(X, rows)
+        gram, question = self._gram(X, rows, origin), self._question(rows.weight)
         dual = self._answer(gram, question).value
+        self._expansion = less_given(gram.expand(dual.coef), origin)
         self._keep_border(question, gram, dual)
-        self._expansion = gram.expand(dual.coef)
         self._keep_support(X, rows.spread(dual.coef, weights))
         warn_of_similarity(self, gram, X)
         return self
@@ -315,8 +318,7 @@ class EnclosingBall(NoveltyMachine):
         How good the answer must be.
     criterion : {"violation", "gap"}, default="violation"
         Whether `tol` is the largest violation of the optimality conditions, in units of half the
-        squared distance, or of half the squared radius where that is less than 1, or the duality
-        gap relative to the objective.
+        squared radius, at most 1, or the duality gap relative to the objective.
     max_iter : int or None, default=None
         Largest number of steps, in the unit of the solver that runs (`solution_.solver`): pair
         steps, interior point steps, or passes over the rows. None takes max(3 10^5, 100 n) pair
@@ -365,6 +367,9 @@ class EnclosingBall(NoveltyMachine):
     [1, -1]
     """
 
+    _has_free_constant = True  # the centre may lie anywhere
+    _has_scale = False
+
     def __init__(
         self,
         kernel: Kernel | str | Any = "gaussian",
@@ -408,6 +413,10 @@ class EnclosingBall(NoveltyMachine):
                 "matrix of new rows against training rows does not hold; pass a kernel and rows"
             )
         points = new_rows(self, X, False)
+        features = getattr(self._expansion, "features", None)
+        if isinstance(features, CenteredFeatures):  # rows that were far from zero
+            centre = self._expansion.weights[:, 0]
+            return refuse_overflown(self, lambda: -np.square(features(points) - centre).sum(axis=1))
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
         return refuse_overflown(
@@ -430,6 +439,10 @@ class EnclosingBall(NoveltyMachine):
     def _keep_border(self, question: Callable[[Gram], BoxQP], gram: Gram, dual: Dual) -> None:
         self._centre = svm.ball_centre(question(gram), dual)
         self.radius_, self.center_norm_ = svm.ball_lengths(self._centre, dual)
+        features = getattr(self._expansion, "features", None)
+        if isinstance(features, CenteredFeatures):
+            centre = features.mean + self._expansion.weights[:, 0]
+            self.center_norm_ = float(np.linalg.norm(centre))
         self.offset_ = -(self.radius_**2)
 
     def _border_width(self) -> float:

@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from mercer.array_types import Array
 from mercer.gram import Gram
-from mercer.gram.accurate_products import exact_rows
+from mercer.gram.accurate_products import exact_rows, product_rounding
 from mercer.gram.transformed import restricted
 from mercer.machines.svm.machine import TwoClassBox
 from mercer.machines.svm.multiclass import ClassQPs, Scheme, TwoClassProgramme
@@ -162,7 +162,9 @@ def _decision(box: TwoClassBox, dual: Dual) -> Dual | None:
 def _values(gram: Gram, rows: Array, dual: Dual, test_rows: Array) -> Array:
     coef = np.zeros(gram.shape[0])
     coef[rows] = dual.coef
-    return exact_rows(gram, test_rows, coef) + float(dual.intercept)
+    values = exact_rows(gram, test_rows, coef) + float(dual.intercept)
+    # on neither side of zero, where rounding alone says which
+    return np.where(np.abs(values) > product_rounding(gram, coef, 1)[test_rows], values, 0.0)
 
 
 # --- probabilities -------------------------------------------------------------------------------

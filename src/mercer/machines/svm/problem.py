@@ -20,6 +20,7 @@ from mercer.gram.accurate_products import (
     gamma,
     inner,
     product_rounding,
+    reference_sums,
 )
 from mercer.gram.base import Unwrapped
 from mercer.gram.transformed import PartGram, restricted
@@ -36,7 +37,13 @@ from mercer.rows.points import to_host
 # machine in this form.
 
 _LEAST_SHARE = 1e-15  # of its largest terms: an objective below that is counted as that
-_NOTHING = 1e-5  # a score or squared radius that is nothing beside the features it is made of
+# of what b could make of F at a feature vector of median length:
+_NOTHING = 1e-5  # a score at the border that is none
+_ROUNDED_SCORE = 1e3  # roundings of K: the same where K is given in few digits
+_NO_BALL = 1e-10  # half a squared radius that is none
+_SUMMED = 16.0  # roundings of K b: what two sums of its terms differ by, as a rule
+_CENTER = 8.0  # roundings of the squared norm of the center: what scores add and subtract of it
+_LEAST_COMPARED = 16  # entries of K b, even where they take many operations
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,6 +212,25 @@ class BoxQP:
         found = np.array([multiplier(rising[m], falling[m]) for m in self.members()])
         return float(found[0]) if self.group is None else found
 
+    def intercepts(self, b: Array, F: Array) -> float | Array:
+        """Return the multipliers that an answer keeps: those of `offsets`, but of a border.
+
+        The border of a half-space or a ball goes through the outermost sample that is not at its
+        upper bound, where the conditions allow it just as well. Then only samples at their bound
+        are outside, and those weigh a fraction nu at most: within the tolerance, too, and where the
+        border has no size and rounding would decide.
+        """
+        if not self.bordering:
+            return self.offsets(b, F)
+        lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
+        # guesses, by which nothing is claimed: of K b, and of the squared norm of the center
+        total = inner(lengths, np.abs(b))
+        rounding = _SUMMED * EPS * lengths * total
+        if self.linear.any():
+            rounding = rounding + _CENTER * EPS * total**2
+        outermost = float((self.rising(b, F) + rounding).max(initial=-np.inf))
+        return outermost if np.isfinite(outermost) else self.offsets(b, F)
+
     def spread(self, multipliers: float | Array) -> Any:
         """Return each variable the multiplier of its group."""
         each = np.atleast_1d(np.asarray(multipliers, dtype=np.float64))
@@ -212,9 +238,14 @@ class BoxQP:
             return np.full_like(self.linear, each[0], dtype=np.float64)
         return looked_up(np.append(each, 0.0), self.group)  # the last is for group -1
 
-    def violation(self, b: Array, F: Array, slack: float | Array = 0.0) -> float:
-        """Return the largest violation over pairs that could still move; -inf if none can."""
-        rising, falling = self.rising(b, F, slack), self.falling(b, F, slack)
+    def violation(
+        self, b: Array, F: Array, slack: float | Array = 0.0, error: float | Array = 0.0
+    ) -> float:
+        """Return the largest violation over pairs that could still move; -inf if none can.
+
+        With `error`, the largest there may be for an F that is off by as much.
+        """
+        rising, falling = self.rising(b, F, slack) + error, self.falling(b, F, slack) - error
         pairs = (
             float(rising[m].max(initial=-np.inf) - falling[m].min(initial=np.inf))
             for m in self.members()
@@ -227,29 +258,43 @@ class BoxQP:
         return max(worst, float(rise), float(fall))
 
     def unit(self, b: Array, F: Array) -> float:
-        """Return the size of F that tolerances are relative to; zero while two classes meet.
+        """Return the size of F that tolerances are relative to; zero where there is none.
 
         Without a linear term it is F at the margin, rho = -sum_g r_g total_g / sum_g |total_g|;
-        with one, the objective: half the squared radius of a ball, at most 1. Of one class or a
-        ball less than `_NOTHING` of what b could make of F counts as that: they may have no size.
+        with one, half the squared radius of a ball, at most 1. There may be no half-space, or a
+        ball of no size: so both are at least a share of what b could make of F at a feature vector
+        of median length, which a few long ones do not set.
         """
-        if self.scale is not None or not self.totals.any() or not self.linear.any():
+        if not self.bordering or not self.totals.any() or not self.linear.any():
             return self.least_unit(self.offsets(b, F) if self.scale is None else 0.0)
-        objective = 0.5 * inner(b, self.linear + F) / float(np.abs(self.totals).sum())
-        return min(1.0, max(objective, self.least_unit(0.0)))
+        squared = inner(b, self.linear - F) + 2.0 * float(self.offsets(b, F))  # as `ball_radius`
+        return min(1.0, max(0.5 * squared, self.least_unit(-np.inf)))
 
     def least_unit(self, multipliers: float | Array) -> float:
-        """Return what the multipliers of an answer tell of `unit` without K b: it is no smaller."""
+        """Return what the multipliers of an answer tell of `unit` without K b.
+
+        It is no smaller: half the squared radius of a ball is the multiplier, and half the squared
+        norm of the center.
+        """
         if self.scale is not None:
             return self.scale
         size = float(np.abs(self.totals).sum())
         if size == 0.0:  # a share of the rows below the smallest number: only b = 0, and no margin
             return 0.0
-        largest = float(np.abs(self.unwrapped.base.diag()).max(initial=0.0)) * size
+        middle = float(np.median(np.abs(self.unwrapped.base.diag()))) * size
         if self.linear.any():
-            return min(1.0, _NOTHING * largest)
+            return min(1.0, max(float(np.atleast_1d(multipliers)[0]), _NO_BALL * middle))
         rho = -float(np.atleast_1d(multipliers) @ self.totals) / size
-        return max(rho, 0.0 if self.parting else _NOTHING * largest)
+        if self.parting:
+            return max(rho, 0.0)
+        base = self.unwrapped.base  # a matrix may be given in float32
+        digits = np.finfo(base.dtype).eps if base.source is None and base.factor is None else EPS
+        return max(rho, max(_NOTHING, _ROUNDED_SCORE * float(digits)) * middle)
+
+    @property
+    def bordering(self) -> bool:
+        """Return whether a border around samples is sought: a half-space or a ball."""
+        return self.scale is None and self.group is None
 
     @property
     def parting(self) -> bool:
@@ -300,6 +345,33 @@ class BoxQP:
         shifted = self.shift * b
         whole = product + shifted
         return whole, rounding + gamma(2) * (np.abs(shifted) + np.abs(whole))
+
+    def product_error(self, b: Array, Kb: Array, operations: float) -> tuple[Array, int] | None:
+        """Return how far entries of K b are from those by other formulas, and how many were seen.
+
+        All are where that takes no more operations, else a random sample: then the largest
+        difference, relative to the length of the feature vector, counts for all. None where K is
+        not evaluated by formulas.
+        """
+        held = self.unwrapped
+        points = np.arange(len(b)) if held.index is None else held.index
+        on_base, rows = self._on_base(b), np.arange(len(b))
+        used = np.flatnonzero(on_base)
+        wide = getattr(getattr(held.base.source, "X", None), "shape", (0, 1))[-1]
+        count = int(operations / max(1, len(used) * wide))
+        if count < len(b):
+            rows = np.random.default_rng(0).permutation(rows)[: max(_LEAST_COMPARED, count)]
+        found = reference_sums(held.base, points[rows], used, on_base[used])
+        if found is None:
+            return None
+        if self.shift is not None:
+            found = found + self.shift[rows] * b[rows]
+        error = np.abs(found - Kb[rows])
+        if len(rows) < len(b):
+            lengths = np.sqrt(np.abs(held.base.diag()))[points]
+            sizes = np.maximum(lengths[rows], np.finfo(float).tiny)
+            error = lengths * float((error / sizes).max(initial=0.0))
+        return error, len(rows)
 
     def _on_base(self, b: Array) -> Array:
         """Return coefficients of the points: those above and below a tube are added up."""

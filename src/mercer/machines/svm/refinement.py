@@ -95,8 +95,9 @@ def _lower(part: BoxState, criterion: Criterion, tol: float) -> float:
 
 
 def _smallest(part: BoxState) -> float:
-    """Return a violation that float64 just resolves."""
-    return _SMALLEST * float(part.problem.gram.diag().max(initial=0.0) * np.abs(part.b).sum())
+    """Return a violation that float64 just resolves, at a feature vector of median length."""
+    lengths = np.sqrt(np.abs(part.problem.gram.diag()))
+    return _SMALLEST * float(np.median(lengths) * (lengths @ np.abs(part.b)))
 
 
 def _refined(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:
@@ -168,11 +169,13 @@ _AGAIN = 0.7  # of the tolerance: what later descents aim at
 _FASTEST = 0.02  # of the violation: what one round may ask of float32
 _NEGLIGIBLE = 0.05  # of the tolerance: an error of F that needs no repair
 _WIDTH = 100.0  # of the tolerance: how near to deciding rows are looked at if no error is known
-_SAMPLE = 128
-_PARTS = 12  # those with the largest coefficients are looked at for all
+_SAMPLE = 128  # of each part
+_PARTS = 12  # looked at together, those with the largest coefficients first
+_UNSEEN = 10.0  # times the largest error by size that was seen: what other parts may have
 _REFINEMENTS = 12
 EXACT = 1e-10  # relative rounding of K below which F is as good as its coefficients are small
 DOUBLE = 1e-11  # relative error of float64 entries, with room for cancelling distances
+_TINY = np.finfo(float).tiny
 _SNAPPED = 2e-12  # of the sum of |b|: a variable that near a bound is put there by a descent
 
 
@@ -198,11 +201,12 @@ class Refined:
 def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
     """Return the parts whose F is wrong by more than a small share of their aim, by a sample.
 
-    The error is in proportion to the coefficients, so the parts with the largest speak for all.
+    The error is in proportion to the coefficients. Parts are looked at in the order of their size,
+    until the largest error by size that was seen, and more, is bearable for those that remain.
     """
     if not parts:
         return []
-    sizes = [float(np.abs(part.b).sum()) for part in parts]
+    sizes = [_size(part) for part in parts]
     if engine.rounding < EXACT:
         largest = float(np.abs(parts[0].unwrapped.base.diag()).max(initial=0.0))
         allowed = _NEGLIGIBLE * min(part.aim for part in parts)
@@ -214,24 +218,35 @@ def inaccurate_parts(engine: Engine, parts: list[BoxState]) -> list[BoxState]:
             for part in parts:
                 part.error = 0.0
             return []
-    order = np.argsort(sizes)[::-1]
-    each, worst = max(4, _SAMPLE // len(parts)), 0.0
+    order, worst = np.argsort(sizes)[::-1], 0.0
+    for first in range(0, len(parts), _PARTS):
+        batch = [parts[k] for k in order[first : first + _PARTS]]
+        _look_at_samples(batch)
+        worst = max([worst, *(part.error / max(_size(part), _TINY) for part in batch)])
+        for k in order[first + _PARTS :]:
+            parts[k].error = _UNSEEN * worst * sizes[k]
+        if all(parts[k].error <= _bearable(parts[k]) for k in order[first + _PARTS :]):
+            break
+    return [part for part in parts if not part.error <= _bearable(part)]
+
+
+def _size(part: BoxState) -> float:
+    return float(np.abs(part.b).sum())
+
+
+def _look_at_samples(parts: list[BoxState]) -> None:
+    """Compare F of a sample of each part with float64."""
     looked_at = []
-    for k in order[:_PARTS]:
-        part = parts[k]
-        rows = np.union1d(_sample(part, each), _snapped(part, _NEGLIGIBLE * part.aim))
+    for part in parts:
+        rows = np.union1d(_sample(part, _SAMPLE), _snapped(part, _NEGLIGIBLE * part.aim))
         if _snapping(part) > _bearable(part):  # of a margin so thin; any row may be astray
             rows = np.arange(len(part.b))
-        looked_at.append((k, rows))
+        looked_at.append(rows)
     products = exact_rows_of_several(
-        [(parts[k].problem.gram, rows, parts[k].b) for k, rows in looked_at]
+        [(part.problem.gram, rows, part.b) for part, rows in zip(parts, looked_at, strict=True)]
     )
-    for (k, rows), product in zip(looked_at, products, strict=True):
-        note_error(parts[k], rows, product)
-        worst = max(worst, parts[k].error / max(sizes[k], np.finfo(float).tiny))
-    for k in order[_PARTS:]:
-        parts[k].error = worst * sizes[k]
-    return [part for part in parts if not part.error <= _bearable(part)]
+    for part, rows, product in zip(parts, looked_at, products, strict=True):
+        note_error(part, rows, product)
 
 
 def note_error(part: BoxState, rows: Array, products: Array) -> Array:

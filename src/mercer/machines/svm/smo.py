@@ -192,7 +192,7 @@ def conclude(
         seen.insert(0, f"a direction of curvature {min(curvatures.values()):.2g} was seen")
     if wrong and len(parts) > 1:
         seen.insert(0, f"{len(wrong)} of {len(parts)} programmes, number {wrong[0]} first")
-    duals = tuple(Dual(p.b, p.problem.offsets(p.b, p.F)) for p in parts)
+    duals = tuple(Dual(p.b, p.problem.intercepts(p.b, p.F)) for p in parts)
     value = Duals(duals) if isinstance(problem, Many) else duals[0]
     return report(solver, value, status, sum(p.steps for p in parts), watch, "; ".join(seen))
 

@@ -52,8 +52,6 @@ class Ritz:
         Why the iteration ended.
     iterations : int
         Passes: products with a block.
-    basis : Basis or None
-        The space they come from, for those who go on from it.
     """
 
     values: Array
@@ -61,7 +59,6 @@ class Ritz:
     residuals: Array
     status: Status
     iterations: int
-    basis: Basis | None = None
 
 
 def block_width(count: int) -> int:
@@ -178,7 +175,7 @@ class _BlockLanczosRun:
         with one_blas_thread():
             values, Y, residuals = self._basis.ritz(min(self._count, self._basis.size))
             vectors = self._basis.lift(Y)
-        return Ritz(values, vectors, residuals, status, iteration, self._basis)
+        return Ritz(values, vectors, residuals, status, iteration)
 
     def _due(self, iteration: int) -> bool:
         return self._basis.size >= self._count + self._width and iteration >= self._next_look
@@ -369,19 +366,10 @@ class Basis:
             values, Y = linalg.eigh(T, check_finite=False, driver="evd")
         return values[::-1][:k], Y[:, ::-1][:, :k]
 
-    def all_ritz(self) -> tuple[Array, Array]:
-        """Return all Ritz values and their coordinates, largest first."""
-        return self._decomposed(self.size)
-
     def lift(self, Y: Array) -> Array:
         """Return the long vectors of coordinates: (n, k)."""
         Q = self._Q[self._fixed : self._fixed + self.size]
         return np.ascontiguousarray(self._long.get(self._long.put(Y).T @ Q).T)
-
-    def project(self, V: Array) -> Array:
-        """Return coordinates of long vectors in the basis: (size, k)."""
-        Q = self._Q[self._fixed : self._fixed + self.size]
-        return self._long.get(Q @ self._long.put(V))
 
     def restart(self, keep: int) -> None:
         """Shrink to the best Ritz vectors and the waiting block.

@@ -8,11 +8,11 @@ from mercer.resources import MemoryBudgetError, format_bytes
 from mercer.rows.points import is_sparse
 from mercer.solvers.base import Solver
 from mercer.solvers.dispatch import choose
+from mercer.solvers.eigen.arpack import ARPACK, sparse_matrix
 from mercer.solvers.eigen.dense import Eigh
 from mercer.solvers.eigen.lanczos_solver import Lanczos
 from mercer.solvers.eigen.lobpcg import LOBPCG
 from mercer.solvers.eigen.problem import Eigenproblem
-from mercer.solvers.eigen.thick_restart import InverseLanczos, RestartedLanczos
 
 
 @choose.register
@@ -52,9 +52,6 @@ def _not_stored(gram: Gram) -> bool:
 
 
 def _for_graphs(problem: Eigenproblem) -> Solver:
-    """Choose for sparse graphs, and for Laplacians, whose diagonal is most of them."""
-    laplacian = isinstance(problem.gram, ShiftedGram)
-    for solver in (LOBPCG(),) if laplacian else (InverseLanczos(), RestartedLanczos()):
-        if solver.refuses(problem) is None:
-            return solver
-    return Eigh()
+    """Choose for sparse graphs, and for Laplacians of kernels, whose diagonal is most of them."""
+    solver = LOBPCG() if sparse_matrix(problem.gram) is None else ARPACK()
+    return Eigh() if solver.refuses(problem) else solver

@@ -10,7 +10,7 @@ from scipy import linalg
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.lapack import interruptible
+from mercer.backends.factorizations import multiplied, qr, squared, svd
 from mercer.gram import CenteredGram, FactoredGram, Gram, PrecomputedGram, ScaledGram, exact, scaled
 from mercer.resources import require_memory
 from mercer.rows.points import is_sparse, to_dense
@@ -84,8 +84,8 @@ def _from_features(gram: FactoredGram, k: int) -> Modes:
             "Ask for fewer pairs with solver=Lanczos(), which needs products only.",
         )
     Q, R = _orthonormal(to_dense(gram.factor))
-    U, s, _ = np.linalg.svd(R)
-    vectors = Q @ U[:, :k]
+    U, s, _ = svd(R)
+    vectors = multiplied(Q, U[:, :k])
     del Q  # as large as the features: not held while columns are sorted
     return ordered(s[:k] ** 2, vectors, k)
 
@@ -97,16 +97,16 @@ def _orthonormal(F: Array) -> tuple[Array, Array]:
     Q, total = F, np.eye(F.shape[1])
     for _ in range(2):
         try:
-            R = linalg.cholesky(Q.T @ Q, check_finite=False)
+            R = linalg.cholesky(squared(Q), check_finite=False)
         except linalg.LinAlgError:
             break
         if R.diagonal().min(initial=1.0) <= _SKEW * R.diagonal().max(initial=0.0):
             break
         inverse = linalg.solve_triangular(R, np.eye(len(R)), check_finite=False)
-        Q, total = Q @ inverse, R @ total
+        Q, total = multiplied(Q, inverse), R @ total
     else:
         return Q, total
-    Q, R = interruptible(np.linalg.qr, F)
+    Q, R = qr(F)
     return Q, R
 
 

@@ -1,4 +1,4 @@
-"""Eigenpairs of a Gram by block Lanczos, with corrections in mixed precision."""
+"""Eigenpairs of a Gram by block Lanczos, in float32 where that is enough."""
 
 from __future__ import annotations
 
@@ -8,16 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer.array_types import Array
-from mercer.backends.lapack import one_blas_thread
 from mercer.gram import CenteredGram, Gram, ScaledGram, exact
 from mercer.resources import rows_at_once
 from mercer.rows.points import take
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.eigen.block_lanczos import (
     FLOOR,
-    Basis,
     Ritz,
-    allowed,
     block_width,
     largest_pairs,
 )
@@ -26,7 +23,7 @@ from mercer.solvers.eigen.problem import Eigenproblem
 
 # --- lanczos -------------------------------------------------------------------------------------
 #
-# A few eigenpairs from products alone: block Lanczos, and corrections where K is in float32.
+# A few eigenpairs from products alone: block Lanczos, first with K in float32 where it is.
 
 # Residuals that products leave, over the length of the diagonal of K before centring: rounding of
 # the entries is some 1e-7 of them in float32 and averages out. What was measured is below.
@@ -41,8 +38,8 @@ class Lanczos(Solver):
     """Block Lanczos for the largest eigenpairs.
 
     A Gram in float32 is enough for residuals of about 1e-7 of the largest eigenvalue. Where more is
-    asked, or a few rows in float64 say that products were less exact than that, one product in
-    float64, from the points, and small corrections give the rest.
+    asked, or a few rows in float64 say that products were less exact than that, products in
+    float64, evaluated from the points, go on from the pairs found.
 
     Parameters
     ----------
@@ -72,16 +69,16 @@ class Lanczos(Solver):
         return None
 
     def run(self, problem: Eigenproblem, watch: Watch, start: Any = None) -> Solution:
-        """Grow a Krylov space until the wanted pairs stand still; correct them if need be."""
+        """Grow a Krylov space until the wanted pairs stand still."""
         problem, unit = in_units(problem)
         gram, precise = problem.gram, exact(problem.gram)
         vectors = None if start is None else start.vectors
         if np.dtype(gram.dtype) == np.float32 and np.dtype(precise.dtype) == np.float64:
             found = self._search(problem, gram, max(_LEFT * self.tol, _FINEST), watch, vectors)
             if found.status is Status.SOLVED and self._beyond(gram, found):
-                found = refine_pairs(problem, found, self.tol, noise_of(gram), watch)
-            if found.status is Status.INACCURATE:  # the slow way, from where they are
+                rough = found.iterations
                 found = self._search(problem, precise, self.tol, watch, found.vectors)
+                found = replace(found, iterations=rough + found.iterations)
         else:
             found = self._search(problem, gram, self.tol, watch, vectors)
         modes = ordered(found.values * unit * unit, found.vectors, problem.count)
@@ -119,140 +116,6 @@ def noise_of(gram: Gram) -> float:
     """Return the length of the rounding in K v for a unit vector v."""
     base, factor = evaluated(gram)
     return float(_NOISE[np.dtype(gram.dtype).itemsize] * np.linalg.norm(factor * base.diag()))
-
-
-# --- mixed precision -----------------------------------------------------------------------------
-#
-# Eigenpairs in float64 from a Gram in float32: one exact product, then small corrections.
-#
-# Given approximate vectors V and W = K V, exact, the answer is V + T c with a few correction
-# vectors T and tiny c: errors of K T in float32 are multiplied by c and vanish. What must be
-# exact is the coupling of V and T, and that is T'W. So every round costs a product in float32,
-# and another exact product is needed only when the corrections are no longer tiny beside the
-# tolerance.
-
-_ROUNDS = 5  # corrections from one exact product
-_RESTARTS = 3  # exact products
-_CLOSE = 0.02  # of a value: other values nearer than this count as so far away
-_CAREFUL = 10.0  # times the noise: what a float32 product may hide
-
-
-def refine_pairs(
-    problem: Eigenproblem, found: Ritz, tol: float, noise: float, watch: Watch
-) -> Ritz:
-    """Correct the pairs of a Gram in float32 until float64 residuals are as asked.
-
-    Parameters
-    ----------
-    problem : Eigenproblem
-        The question; its Gram is in float32.
-    found : Ritz
-        The pairs of that Gram, and the space they come from.
-    tol : float
-        As of `krylov.largest_pairs`.
-    noise : float
-        Length of the rounding in K v for a unit vector v.
-    watch : Watch
-        Asked after every pass whether to stop.
-
-    Returns
-    -------
-    Ritz
-        Better pairs, with true residuals; `Status.INACCURATE` where they stand still too early.
-    """
-    gram = exact(problem.gram)
-    best, V = found, found.vectors
-    for _ in range(_RESTARTS):
-        refined = replace(best, status=Status.TIME_LIMIT)
-        with watch.keeping():
-            refined = _Corrections(problem, gram, best, V).run(tol, noise, watch)
-        if refined.status is Status.TIME_LIMIT:
-            return refined
-        better = refined.residuals.max() < 0.5 * best.residuals.max() or best is found
-        best = refined if better else best
-        V = best.vectors
-        if best.status is not Status.INACCURATE or not better:
-            break
-    return best
-
-
-class _Corrections:
-    """One exact product, and correction vectors that pile up."""
-
-    def __init__(self, problem: Eigenproblem, precise: Gram, found: Ritz, V: Array) -> None:
-        assert found.basis is not None
-        self._rough, self._known = problem.gram, problem.known
-        self._basis: Basis = found.basis
-        self._iterations, self._found = found.iterations, found
-        self._k = V.shape[1]
-        with one_blas_thread():
-            V = np.linalg.qr(V)[0]
-        self._S = V  # V, then corrections
-        self._KS = np.asarray(precise @ V, dtype=np.float64)  # exact for V only
-        self._iterations += 1
-        with one_blas_thread():
-            self._others = self._basis.all_ritz()
-
-    def run(self, tol: float, noise: float, watch: Watch) -> Ritz:
-        best = self._found
-        for step in range(_ROUNDS + 1):
-            with one_blas_thread():
-                values, y, X, R = self._rayleigh_ritz()
-            # what float32 products hide from R: their error, times the size of the corrections
-            hidden = _CAREFUL * noise * np.linalg.norm(y[self._k :], axis=0)
-            residuals = np.linalg.norm(R, axis=0) + hidden
-            stalled = step > 0 and residuals.max() > 0.5 * best.residuals.max()
-            if not stalled:
-                best = replace(
-                    self._found, values=values, vectors=X, residuals=residuals, basis=self._basis,
-                    iterations=self._iterations, status=Status.INACCURATE,
-                )  # fmt: skip
-            limit = allowed(values, tol, self._basis.norm)
-            if (residuals <= limit).all():
-                return replace(best, status=Status.SOLVED)
-            if stalled or step == _ROUNDS:
-                break
-            if watch.tick(self._iterations, float((residuals / limit).max() * tol)):
-                return replace(best, status=watch.stopped or Status.STOPPED)
-            self._correct(values, X, R)
-        return best
-
-    def _rayleigh_ritz(self) -> tuple[Array, Array, Array, Array]:
-        k, S, KS = self._k, self._S, self._KS
-        g = S.T @ KS
-        g[:k, k:] = g[k:, :k].T  # the coupling from exact products only
-        values, y = np.linalg.eigh((g + g.T) / 2)
-        values, y = values[::-1][:k], y[:, ::-1][:, :k]
-        X = S @ y
-        return values, y, X, KS @ y - X * values
-
-    def _correct(self, values: Array, X: Array, R: Array) -> None:
-        """Add (m - K)^-1 R, as the Krylov space sees K; outside of it K is next to nothing."""
-        with one_blas_thread():
-            z, Y = self._others
-            inside = Y.T @ self._basis.project(R)
-            gaps = values[None, :] - z[:, None]
-            close = _CLOSE * np.abs(values)[None, :] + np.finfo(float).tiny
-            gaps = np.where(np.abs(gaps) < close, np.where(gaps < 0, -close, close), gaps)
-            size = np.where(values == 0, 1.0, values)
-            t = R / size + self._basis.lift(Y @ (inside / gaps - inside / size))
-            t = self._outside(t)
-        if not t.shape[1]:
-            return
-        product = np.asarray(self._rough @ t, dtype=np.float64)
-        self._iterations += 1
-        self._S, self._KS = np.hstack([self._S, t]), np.hstack([self._KS, product])
-
-    def _outside(self, t: Array) -> Array:
-        """Orthonormalise against all that is there; drop what is nothing but rounding."""
-        for floor in (1e-10, 0.5):
-            t = t / np.maximum(np.linalg.norm(t, axis=0), np.finfo(float).tiny)
-            t = t - self._S @ (self._S.T @ t)
-            if self._known is not None:
-                t = t - self._known @ (self._known.T @ t)
-            U, sigma, _ = np.linalg.svd(t, full_matrices=False)
-            t = U[:, sigma > floor * sigma.max(initial=0.0)]
-        return np.ascontiguousarray(t)
 
 
 # --- sampled residuals ---------------------------------------------------------------------------

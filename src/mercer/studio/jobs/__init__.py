@@ -16,11 +16,13 @@ _JOBS = {
     "preset": "mercer.studio.jobs.preset:preset_job",
     "tour": "mercer.studio.jobs.preset:tour_job",
     "export": "mercer.studio.jobs.export:export_job",
+    "table": "mercer.studio.jobs.table:table_job",
     "curve": "mercer.studio.jobs.tuning:curve_job",
     "tune": "mercer.studio.jobs.tuning:tune_job",
     "prove": "mercer.studio.jobs.prove:prove_job",
     "report": "mercer.studio.jobs.report:report_job",
 }
+# asked by pages; the server itself asks for "table"
 QUICK = ("fit", "why", "kernel", "preset", "tour", "export")
 LONG = ("curve", "tune", "prove", "report")
 

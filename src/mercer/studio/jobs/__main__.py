@@ -24,6 +24,7 @@ from typing import IO, Any
 from mercer.studio.frames import text_of
 from mercer.studio.jobs import job_of
 from mercer.studio.jobs.bench import Bench
+from mercer.studio.jobs.table import limited_memory
 from mercer.studio.limits import RefusalError, StudioLimits
 
 _WORDS = 2000  # characters of a refusal
@@ -102,7 +103,8 @@ class Process:
     def _keep(self, message: dict[str, Any]) -> None:
         content = base64.b64decode(message["base64"])
         with contextlib.suppress(*REFUSED):  # requests that need it will say that it is not here
-            self.bench.keep(message["table"], message["file"], content)
+            with limited_memory(self.bench.limits):
+                self.bench.keep(message["table"], message["file"], content)
 
     def _answer(self, request: dict[str, Any]) -> None:
         name, begun = request["id"], time.perf_counter()

@@ -314,7 +314,23 @@ class Program(ABC):
             / value_size(scales, prices, duties),
             tol=check_positive("tol", tol),
             convex=self.convex,
+            multipliers=tol * self._turn(at, prices, duties, 4 * tol) / max(scales.force, _TINY),
         )
+
+    def _turn(self, at: Array, lam: Array, nu: Array, far: float) -> float:
+        """Return how much the force of all constraints changes as x moves by `far`.
+
+        Where no multipliers balance the slope at the optimum, large ones do so nearby. One gradient
+        that vanishes there: g = x^p, p > 1, with the multiplier -f' / g', is zero relative to g'
+        for |x| <= p tol, where its force changes by more than its size as x moves by 4 tol.
+        """
+        if not (lam.any() or nu.any()):
+            return 0.0
+        here = self.forces(at, lam, nu)[1:].sum(axis=0)
+        steps = far * max(float(np.abs(at).max()), 1.0) * np.eye(self.n)
+        with np.errstate(all="ignore"):  # x may leave the domain of a function
+            there = [self.forces(at + s, lam, nu)[1:].sum(axis=0) for s in (*steps, *-steps)]
+            return float(np.abs(np.nan_to_num(there - here)).max())
 
     def judge(
         self,
@@ -405,6 +421,7 @@ _NAMES = {
     "equalities": "primal feasibility: h = 0",
     "signs": "dual feasibility: lam >= 0",
     "slackness": "complementary slackness: lam g = 0",
+    "multipliers": "multipliers exist: the force of the constraints is steady near x",
 }
 
 
@@ -431,6 +448,9 @@ class KKTConditions:
         What is taken for zero.
     convex : bool
         Whether the program is convex: then the conditions prove the optimum.
+    multipliers : float
+        Change of the force of all constraints as x moves by 4 tol, relative to the slope, times
+        tol: above tol where multipliers are so large because none exist at the optimum.
     """
 
     stationarity: float
@@ -440,6 +460,7 @@ class KKTConditions:
     slackness: float
     tol: float
     convex: bool
+    multipliers: float = 0.0
 
     @property
     def violated(self) -> tuple[str, ...]:

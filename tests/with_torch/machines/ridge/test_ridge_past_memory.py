@@ -13,7 +13,6 @@ from mercer.solvers import ConjugateGradient, Status, solve
 
 torch = pytest.importorskip("torch", reason="make test-torch")
 from mercer.backends.torch import device as device_arrays  # noqa: E402 - after the skip
-from mercer.backends.torch.matrices import DeviceFactor  # noqa: E402
 
 rng = np.random.default_rng(0)
 X = rng.standard_normal((300, 3))
@@ -31,39 +30,37 @@ def device(request):
 
 
 @pytest.mark.parametrize("rank", [0, 40])
-@pytest.mark.parametrize("size", [0, 50])
 @pytest.mark.parametrize("large", [True, False])
-def test_the_preconditioner_is_that_of_the_host(device, monkeypatch, rank, size, large):
+def test_the_preconditioner_is_that_of_the_host(device, monkeypatch, rank, large):
     if large:  # W in float32
         monkeypatch.setattr("mercer.machines.ridge.conjugate_gradient._LARGE", 0)
     V = rng.standard_normal((300, 2))
     with mercer.config(backend=None, device=None):
         rough = pivoted_cholesky(lazy(), rank)
-        wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT, size)(V)
-    made = LowRankPreconditioner.of(lazy(), rough, SHIFT, size)
+        wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT)(V)
+    made = LowRankPreconditioner.of(lazy(), rough, SHIFT)
     np.testing.assert_allclose(made(V), wanted, rtol=1e-4 if large else 1e-9, atol=1e-5)
-    if device == "cpu" and size:
-        assert all(isinstance(block.factor, DeviceFactor) for block in made.blocks)
-        assert all(torch.is_tensor(block.index) for block in made.blocks)
+    if device == "cpu" and rank:
+        assert torch.is_tensor(made.low)
 
 
 def test_without_room_it_is_held_on_the_host(monkeypatch):
     monkeypatch.setattr(device_arrays.DeviceArrays, "has_room", lambda self, size: False)
     V = rng.standard_normal((300, 2))
     rough = pivoted_cholesky(lazy(), 40)
-    wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT, 50)(V)
+    wanted = LowRankPreconditioner.of(lazy(), rough, SHIFT)(V)
     with mercer.config(backend="torch", device="cpu"):
-        made = LowRankPreconditioner.of(lazy(), rough, SHIFT, 50)
+        made = LowRankPreconditioner.of(lazy(), rough, SHIFT)
     assert isinstance(made.low, np.ndarray)
     np.testing.assert_allclose(made(V), wanted, atol=1e-9)
 
 
 def test_steps_bring_vectors_alone(monkeypatch):
-    """Applied to residuals (n, 2), with no matrix of a block and no W on its way."""
+    """Applied to residuals (n, 2), with no W on its way."""
     y = np.sin(X[:, :1])
     problem = LinearSystem(lazy(), y, np.array([0.1]), np.ones(300), True)
     with mercer.config(backend=None, device=None):
-        wanted = solve(problem, ConjugateGradient(rank=40, block=50)).value
+        wanted = solve(problem, ConjugateGradient(rank=40)).value
     brought = []
 
     def measured(tensor, bring=device_arrays.to_host):
@@ -73,7 +70,7 @@ def test_steps_bring_vectors_alone(monkeypatch):
     monkeypatch.setattr(device_arrays, "to_host", measured)
     with mercer.config(backend="torch", device="cpu"):
         problem = LinearSystem(lazy(), y, np.array([0.1]), np.ones(300), True)
-        found = solve(problem, ConjugateGradient(rank=40, block=50))
+        found = solve(problem, ConjugateGradient(rank=40))
     assert found.status is Status.SOLVED
     np.testing.assert_allclose(found.value.coef, wanted.coef, atol=1e-7)
     assert len(brought) >= found.iterations

@@ -490,7 +490,7 @@ class DualDescent(Solver):
         self, problem: BoxQP, b: Array, F: Array, status: Status, epochs: int, watch: Watch
     ) -> Solution:
         status = fallen_short(status, problem, b, F)
-        return report(self, Dual(b, problem.offsets(b, F)), status, epochs, watch)
+        return report(self, Dual(b, problem.intercepts(b, F)), status, epochs, watch)
 
 
 def _contradictory(P: FeatureProgramme, b: Array) -> bool:

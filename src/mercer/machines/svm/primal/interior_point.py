@@ -575,7 +575,7 @@ class InteriorPoint(Solver):
             b, F = to_host(b), to_host(F)
             b, status, F = self._after_fallback(problem, b, status, F, search)
         status = fallen_short(status, problem, b, F)
-        answer = Dual(to_host(b), problem.offsets(b, F))
+        answer = Dual(to_host(b), problem.intercepts(b, F))
         return report(self, answer, status, search.steps, watch)
 
     def _searched(self, problem: BoxQP, search: FeatureSearch) -> tuple[Array, Status, Array]:
