@@ -23,7 +23,7 @@ from mercer import GaussianClassifier, NaiveBayes
 NOTE = """Times of fit and predict together, on the same samples. "right" is the fraction of
 training samples classified correctly; it must be the same for both. For mixed tables, scikit-learn
 needs a `ColumnTransformer`, an `OrdinalEncoder`, three classifiers, and the sum of their joint
-log-probabilities minus the priors that were counted twice too often."""
+log-probabilities. The priors that were counted twice too often are subtracted."""
 
 
 def _labels(n: int, k: int, seed: int = 0) -> Any:

@@ -31,9 +31,10 @@ on 300 samples by sorted float64 distances.
 
 *Votes.* The 5 nearest of 20000 x 50 samples vote on 20000 new ones; leave-one-out compares the
 samples among themselves. Composed kernels are compared with scikit-learn's Euclidean distances and
-with Mercer's linear kernel. A label, of 300, is wrong if another one has more votes among the 5
-samples with the smallest k(x, x) + k(y, y) - 2 k(x, y), sorted in float64. Composed kernels have
-different neighbors, so the labels of Euclidean distances differ there."""
+with Mercer's linear kernel. The reference is the vote of the 5 samples with the smallest k(x, x) +
+k(y, y) - 2 k(x, y), sorted in float64, for 300 new samples. A label is wrong if another one has
+more votes. Composed kernels have different neighbors, so the labels of Euclidean distances differ
+there."""
 
 
 def groups(n: int, d: int, classes: int = 10) -> tuple[Any, Any]:

@@ -28,7 +28,7 @@ from mercer.problems import Coefficients, LogLoss, SmoothRisk
 SINGLE = 2000  # examples, one call each
 
 NOTE = """Perceptrons: one `partial_fit` on samples in the given order, by estimators that have
-already learned a few samples; the last columns show the fraction of misclassified samples
+already learned a few samples. The last columns show the fraction of misclassified samples
 afterwards. Logistic regression: scikit-learn's `lbfgs` and `newton-cholesky` with tol=1e-8. The
 gap is the duality gap of both solutions, computed by the same code."""
 

@@ -22,7 +22,7 @@ from mercer.kernels import Gaussian, Kernel, Linear
 from mercer.problems import Clusters, Partition
 
 NOTE = """The last two columns show the objective and the largest gain of moving one sample,
-relative to the objective; both are computed by the same code. A gain up to 1e-6 indicates a local
+relative to the objective. Both are computed by the same code. A gain up to 1e-6 indicates a local
 minimum. Mercer makes ten starts and finishes each with moves of single samples. tslearn and
 kernlab make one start. Their times are multiplied by ten; their objectives are those of the one
 start. kernlab fails if a cluster has one sample, so only a successful start is timed. Without the

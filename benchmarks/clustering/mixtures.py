@@ -39,15 +39,16 @@ rivals. The data are 20 newsgroups (by date), with words in at least 5 and at mo
 training documents. Half of the words of each test document, drawn at random, are given. Each
 library estimates the proportions with its own `transform`, and the other half is predicted.
 Perplexity is exp(- mean log sum_j P(topic j | given) P(word | topic j)), the same formula for all.
-Mercer fits first, with its defaults, until it converges. The rivals then get the same time: as
-many iterations as fit into it, timed in advance and rounded up, or, online, batches of 512
-documents until it is over. Their times are therefore Mercer's or slightly more. Factors of NMF
-(Kullback-Leibler loss) are scaled to sum to one and mixed with the frequencies of all words,
-because NMF gives words zero probability. The weight of this mixture is the best of five (0.001 to
-0.3) on the test words, in favor of NMF. Mercer's default smoothing was first selected among five
-settings on these documents (held-out training documents rank the five in the same order). Latent
-Dirichlet allocation therefore runs with its own default priors, and with the priors for the same
-smoothing: one half more, 0.55 and 0.6, because its variational updates subtract half a count."""
+Mercer fits first, with its defaults, until it converges. The rivals then get the same time. Batch
+methods make as many iterations as fit into it, timed in advance and rounded up. Online methods
+process batches of 512 documents until it is over. Their times are therefore Mercer's or slightly
+more. Factors of NMF (Kullback-Leibler loss) are scaled to sum to one and mixed with the
+frequencies of all words, because NMF gives words zero probability. The weight of this mixture is
+the best of five (0.001 to 0.3) on the test words, in favor of NMF. Mercer's default smoothing was
+first selected among five settings on these documents (held-out training documents rank the five in
+the same order). Latent Dirichlet allocation therefore runs with its own default priors, and with
+the priors for the same smoothing. These are one half larger, 0.55 and 0.6, because its variational
+updates subtract half a count."""
 
 GAUSSIAN = [  # rows, columns, components, covariance
     (100_000, 10, 10, "full"),

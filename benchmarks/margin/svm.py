@@ -34,9 +34,9 @@ same code, outside the measured time. Mercer's certificate is computed when it i
 is not part of the time of `fit`; the rivals have none.
 
 *Distance from the lower bound.* 20000 x 50 at C = 1: the matrix takes 20 Gflop and 1.6 GB of
-stores, 0.09 s and 0.03 s at the measured rates, which overlap in part (it took 0.16 s). About
-17000 iterations read two rows of 80 kB each, 2.7 GB in 0.145 s, or 19 GB/s. The rest is
-validation, merging of equal samples and the float64 check (0.03 s). For large C, more than a
+stores. At the measured rates, these take 0.09 s and 0.03 s, which overlap in part. The matrix took
+0.16 s. About 17000 iterations read two rows of 80 kB each, 2.7 GB in 0.145 s, or 19 GB/s. The rest
+is validation, merging of equal samples and the float64 check (0.03 s). For large C, more than a
 million iterations on matrices of about 2000 rows take about 1 us each (2300 columns, one thread).
 For pendigits and iris, the matrix and Python's overhead dominate."""
 

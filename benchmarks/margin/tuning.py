@@ -31,10 +31,10 @@ JOBS = 2
 
 NOTE = """All libraries evaluate the same candidates on the same folds with LIBSVM's criterion
 1e-3. The rivals use `GridSearchCV(n_jobs=2)` and otherwise their defaults. If a rival would take
-minutes, it evaluates one candidate in k, each value of each axis equally often, and its time is
-multiplied by k; the table shows this. The whole grid of covertype 5000 took scikit-learn 170 s, 30
+minutes, it evaluates one candidate in k, each value of each axis equally often. Its time is then
+multiplied by k, as the table shows. The whole grid of covertype 5000 took scikit-learn 170 s, 30
 times as long as Mercer in that run. "apart" is the largest difference between its mean score of a
-candidate and Mercer's: within the tolerance, samples near the decision boundary can fall on either
+candidate and Mercer's. Within the tolerance, samples near the decision boundary can fall on either
 side. With many classes, scikit-learn resolves ties of votes in favor of the first class, Mercer in
 favor of the clearer one. If C and gamma are small, many samples are ties.
 

@@ -33,9 +33,9 @@ and outside the measured time. "residual" is the largest |K v - m v| relative to
 these sizes, scikit-learn uses the dense decomposition by default. Its randomized solver makes a
 fixed number of iterations and does not report its accuracy.
 
-*Distance from the lower bound.* A pass over a stored float32 matrix of 10000 rows with a block of
-16 vectors takes 3.2 Gflop (15 ms at the peak of two cores) and reads one triangle, 200 MB (5 ms).
-A fit makes ten passes, writes the matrix once and keeps the vectors orthogonal."""
+*Distance from the lower bound.* A pass multiplies a stored float32 matrix of 10000 rows by a block
+of 16 vectors. It takes 3.2 Gflop (15 ms at the peak of two cores) and reads one triangle, 200 MB
+(5 ms). A fit makes ten passes, writes the matrix once and keeps the vectors orthogonal."""
 
 
 @dataclass(frozen=True)

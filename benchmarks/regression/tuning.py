@@ -18,11 +18,11 @@ from mercer.selection import tune
 GOAL = 50.0
 
 NOTE = """Scales are a quarter to four times the median distance, penalties 1e-4 to 100. The
-scores are compared for each candidate. If a kernel is smooth, or so narrow that its matrix is well
-conditioned, about a hundred passes over the matrix solve for all penalties and folds. Between
-these cases, one float32 inverse of the whole matrix supplies search directions for all folds and
-penalties, and passes over both matrices take half of the time. The solutions are those of the
-exact matrix, verified in float64."""
+scores are compared for each candidate. For smooth kernels, and for kernels so narrow that their
+matrix is well conditioned, about a hundred passes over the matrix suffice for all penalties and
+folds. Between these cases, one float32 inverse of the whole matrix supplies search directions for
+all folds and penalties. Passes over both matrices take half of the time. The solutions are those
+of the exact matrix, verified in float64."""
 
 
 def grid_of(X: Any, scales: int, penalties: int) -> tuple[Any, Any]:

@@ -31,7 +31,7 @@ by the same certificate for both.
 
 *Scales.* Marginal likelihood of a Gaussian process with one scale per feature, noise and variance,
 from one start. scikit-learn's `GaussianProcessRegressor` maximizes the same function. Large scales
-of irrelevant features make it flat: with the default tolerance of 1e-4, Mercer stops 0.2 below in
+of irrelevant features make it flat. With the default tolerance of 1e-4, Mercer stops 0.2 below in
 the case of 40 scales, in about half the time."""
 
 
