@@ -408,8 +408,9 @@ def _too_far(gram: Gram) -> Array:
 def _underflows(gram: Gram) -> bool:
     """Return whether products of rows that are not zero are."""
     source = gram.source
-    linear = source is not None and isinstance(source.expression, Dot) and not is_objects(source.X)
-    rows = operand(source.expression, source.X) if source is not None and linear else gram.at_hand
+    rows: Any = gram.at_hand
+    if source is not None and isinstance(source.expression, Dot) and not is_objects(source.X):
+        rows = operand(source.expression, source.X)
     return rows is not None and rows.shape[0] > 0 and bool(abs(rows).max() > 0)
 
 

@@ -159,7 +159,7 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, Array]:
     """
     lengths = gram.diag()
     key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
-    return key, gamma(_ROUNDINGS_OF_A_SUM + gram.rank) * _longer(lengths, points)
+    return key, np.asarray(gamma(_ROUNDINGS_OF_A_SUM + gram.rank) * _longer(lengths, points))
 
 
 def _longer(lengths: Array, points: Array) -> Array:
@@ -190,7 +190,7 @@ def _compare_again(key: Array, Z: Array, X: Points, kind: type[Statistic]) -> No
 @nearness.register(DenseGram)
 @nearness.register(CachedGram)
 @nearness.register(LazyGram)
-def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, float]:
+def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, Array]:
     source = gram.source
     order = closeness(source.expression)
     pairs = choose_backend().pairs(order.key, take(source.X, points), source.X, np.float64)
@@ -201,7 +201,8 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, fl
     if order.direct:
         return key, np.zeros(key.shape)
     lengths = source.diag()
-    return key - lengths[points, None], _of_a_kernel(source) * _longer(lengths, points)
+    rounding = np.asarray(_of_a_kernel(source) * _longer(lengths, points))
+    return np.asarray(key - lengths[points, None]), rounding
 
 
 def _of_a_kernel(source: Source) -> float:

@@ -120,7 +120,7 @@ def constant_as_given(gram: Gram, weights: Array | None, constants: Array) -> Ar
     """
     if weights is None or not isinstance(gram.features, CenteredFeatures):
         return constants
-    return constants - gram.features.mean @ weights
+    return np.asarray(constants - gram.features.mean @ weights)
 
 
 def as_given(expansion: Expansion, constants: Array, origin: Array | None) -> tuple[Any, Array]:

@@ -291,7 +291,7 @@ def _moved(gram: Gram) -> Array:
         rounded = np.where((ratio >= -0.49) & (ratio <= 0.99), 0.0, part)
         return np.sqrt(np.einsum("ij,ij->i", rounded, rounded))
 
-    return float(np.finfo(np.float64).eps) * np.concatenate(chunked(chunk, len(F)))
+    return np.asarray(np.finfo(np.float64).eps * np.concatenate(chunked(chunk, len(F))))
 
 
 def _by_products(problem: Partition, labels: Array, longest: float) -> Distances:
@@ -321,8 +321,8 @@ def _by_products(problem: Partition, labels: Array, longest: float) -> Distances
 
     trace = float(w @ np.abs(diagonal))
     unit = max(abs(objective), _SCATTER * scatter, _TRACE * trace, _LEAST)
-    lost = float(w @ np.maximum(lost, 0.0))
-    return Distances(of, W, objective, scatter, lost, unit, longest)
+    beyond = float(w @ np.maximum(lost, 0.0))
+    return Distances(of, W, objective, scatter, beyond, unit, longest)
 
 
 def _move_gains(low: Array, high: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:

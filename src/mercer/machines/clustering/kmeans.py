@@ -546,8 +546,10 @@ class KMeans(
     def _nearest(self, points: Points) -> Array:
         """Return the number of the nearest mean of every point."""
         if self._has_means(points):
-            return np.argmin(refuse_overflown(self, lambda: self._from_means(points)), axis=1)
-        return np.argmax(refuse_overflown(self, lambda: self._expansion(points)), axis=1)
+            return np.asarray(
+                refuse_overflown(self, lambda: self._from_means(points)).argmin(axis=1)
+            )
+        return np.asarray(refuse_overflown(self, lambda: self._expansion(points)).argmax(axis=1))
 
     def _has_means(self, points: Points) -> bool:
         """Return whether means are written out where the points lie."""
@@ -555,7 +557,8 @@ class KMeans(
 
     def _from_means(self, points: Points) -> Array:
         """Return squared distances from means in the space of features."""
-        found, means = self._expansion, self._expansion.weights.T
+        found: Any = self._expansion
+        means = found.weights.T
         return over_features(
             lambda F: squared_distances(F, means).T, found.features, points, means.shape[1]
         )

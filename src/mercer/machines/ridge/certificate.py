@@ -223,18 +223,19 @@ def _prediction_error(problem: LinearSystem, value: Coefficients, judged: Any) -
     singular values sigma of S^1/2 F that is at most |rho| max sigma / (sigma^2 + penalty), and
     1 / (2 sqrt(penalty)) bounds the factor.
     """
+    gram: Any = problem.gram
     root = np.sqrt(problem.row_weights)[:, None]
     targets = root * problem.targets
     size = size_of(norms(root * _linear_system_centred(problem, problem.targets)), norms(targets))
     rho, level = judged.residual, np.zeros(len(size))
     if problem.bias:  # which takes up the mean of the features, and what is left of its equation
         total, pull = float(problem.row_weights.sum()), judged.pull.sum(axis=0)
-        mean = np.asarray(problem.gram.pull(problem.row_weights[:, None])) / total
+        mean = np.asarray(gram.pull(problem.row_weights[:, None])) / total
         rho, level = rho - mean * pull, np.abs(pull) / np.sqrt(total)
     with np.errstate(divide="ignore", invalid="ignore"):
         moved = np.where(norms(rho) > 0, norms(rho) / (2.0 * np.sqrt(problem.penalties)), 0.0)
-    F: Any = problem.gram.written
-    n, d = problem.gram.shape[0], problem.gram.rank
+    F: Any = gram.written
+    n, d = gram.shape[0], gram.rank
     if (moved > _TOL * size).any() and F is not None and float(n) * d * d <= _DECOMPOSED:
         moved = np.minimum(moved, _moved(problem, root * to_dense(F), rho))
     rounding = np.sqrt(n) * _landmark_rounding(problem, value)
@@ -268,15 +269,17 @@ def _landmark_rounding(problem: LinearSystem, value: Coefficients) -> Array:
     A value is b'c with c = R w. Entries of b round by a few units of the kernel's size, and sums of
     products by gamma of their number, Higham (3.5).
     """
-    features: Any = problem.gram.features
+    gram: Any = problem.gram
+    features, weights = gram.features, cast(Array, value.weights)
     while isinstance(features, CenteredFeatures):
         features = features.features
     steps = getattr(getattr(features, "expression", None), "steps", ())
     phi = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else features
-    if not isinstance(phi, RowMap) or phi.mixing is None:
+    if not isinstance(phi, RowMap):
         return np.zeros(len(problem.penalties))
-    largest = float(problem.gram.longest().max(initial=0.0))
-    return gamma(phi.width + _MORE) * largest * np.abs(phi.mix(value.weights)).sum(axis=0)
+    largest = float(gram.longest().max(initial=0.0))
+    sizes = np.abs(phi.mix(weights)).sum(axis=0)
+    return np.asarray(gamma(phi.width + _MORE) * largest * sizes)
 
 
 def _beside(F: Any, y: Array) -> Any:

@@ -415,7 +415,8 @@ class EnclosingBall(NoveltyMachine):
         points = new_rows(self, X, False)
         features = getattr(self._expansion, "features", None)
         if isinstance(features, CenteredFeatures):  # rows that were far from zero
-            centre = self._expansion.weights[:, 0]
+            moved: Any = self._expansion
+            centre = moved.weights[:, 0]
             return refuse_overflown(self, lambda: -np.square(features(points) - centre).sum(axis=1))
         expression = bind_columns(self.kernel_.expression(), self._column_names())
         own = Source(expression, points).diag()
@@ -441,7 +442,8 @@ class EnclosingBall(NoveltyMachine):
         self.radius_, self.center_norm_ = svm.ball_lengths(self._centre, dual)
         features = getattr(self._expansion, "features", None)
         if isinstance(features, CenteredFeatures):
-            centre = features.mean + self._expansion.weights[:, 0]
+            moved: Any = self._expansion
+            centre = features.mean + moved.weights[:, 0]
             self.center_norm_ = float(np.linalg.norm(centre))
         self.offset_ = -(self.radius_**2)
 
