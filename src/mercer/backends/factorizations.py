@@ -193,7 +193,8 @@ def qr(A: Array) -> tuple[Array, Array]:
     if _is_short(m, n):
         Q, R = np.linalg.qr(A)
         return Q, R
-    held, reflections = _reflected(A)
+    reflections: list[tuple[int, Array, Array]] = []
+    held = _reduced(np.array(A, order="F"), reflections)
     k = min(m, n)
     R = np.triu(held[:k])
     Q = np.zeros((m, k), order="F")
@@ -204,20 +205,20 @@ def qr(A: Array) -> tuple[Array, Array]:
 
 
 def triangle(A: Array) -> Array:
-    """Return R of A = Q R without Q."""
+    """Return R of A = Q R without Q; A is overwritten where it is in Fortran's order."""
     m, n = A.shape
     deadline.check()
-    return np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reflected(A)[0][: min(m, n)])
+    return np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reduced(A)[: min(m, n)])
 
 
 def _is_short(m: int, n: int) -> bool:
     return float(m) * n * min(m, n) <= _WORK / 4
 
 
-def _reflected(A: Array) -> tuple[Array, list[tuple[int, Array, Array]]]:
-    """Return R above what is of no use, and the reflections that lead there."""
-    A = np.array(A, dtype=np.float64, order="F")
-    (m, n), done = A.shape, []
+def _reduced(A: Array, done: list[tuple[int, Array, Array]] | None = None) -> Array:
+    """Return R above what is of no use; put the reflections that lead there into a list."""
+    A = np.asarray(A, dtype=np.float64, order="F")
+    m, n = A.shape
     tau, work, info = np.empty(_PANEL), np.empty(_PANEL * _PANEL), np.zeros(1, dtype=np.int32)
     for panel in _panels(m, min(m, n)):
         deadline.check()
@@ -225,8 +226,9 @@ def _reflected(A: Array) -> tuple[Array, list[tuple[int, Array, Array]]]:
         routine("dgeqrf", m - j, width, A[j:, panel], m, tau, work, len(work), info)
         V, T = _block(A[j:, panel], tau[:width])
         _reflect(A[j:, panel.stop :], V, T.T)
-        done.append((j, V, T))
-    return A, done
+        if done is not None:
+            done.append((j, V, T))
+    return A
 
 
 def _block(below: Array, tau: Array) -> tuple[Array, Array]:
@@ -244,7 +246,7 @@ def _block(below: Array, tau: Array) -> tuple[Array, Array]:
 
 def _reflect(C: Array, V: Array, T: Array) -> None:
     """Write (I - V T V') C over C."""
-    for some in parts(C.shape[1], 4.0 * V.size):
+    for some in parts(C.shape[1], max(4.0 * V.size, _WORK / _PANEL)):  # no second C on the way
         C[:, some] -= V @ (T @ (V.T @ C[:, some]))
 
 

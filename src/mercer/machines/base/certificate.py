@@ -286,7 +286,8 @@ def _sums(value: Any, lengths: Array) -> float:
     coef = getattr(value, "coef", None)
     if coef is None or len(coef) != len(lengths):
         return 0.0 if coef is None else float(np.abs(coef).sum() * lengths.max(initial=0.0))
-    return float((lengths @ np.abs(coef)).max())
+    # by the loops of NumPy: BLAS would wake its threads for a sum of n numbers
+    return float(np.einsum("i,i...->...", lengths, np.abs(coef)).max(initial=0.0))
 
 
 # --- a fit says SOLVED only if its certificate agrees, wherever that is known --------------------

@@ -491,6 +491,9 @@ def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
     R, step = np.eye(F.shape[1]) if start is None else start, max(_TRIANGLES_ROWS * F.shape[1], 1)
     for first in range(0, F.shape[0], step):
         some = slice(first, first + step)
-        block = np.vstack([R, roots[some, None] * to_dense(F[some])])
+        rows = to_dense(F[some])
+        block = np.empty((len(R) + len(rows), len(R)), order="F")
+        block[: len(R)] = R
+        np.multiply(roots[some, None], rows, out=block[len(R) :])
         R = triangle(block)
     return np.asarray(R)

@@ -181,38 +181,38 @@ def learn_scales(
     else:
         penalty_bounds = (checked("learn_scales", "penalty", penalty),) * 2
     between = (_pair("bounds", bounds), penalty_bounds)
-    points, targets, weights, names = _read(X, y, sample_weight)
-    if bias:  # which takes up any constant; rounding should not see it either
-        targets = targets - np.average(targets, axis=0, weights=weights)
-    family = scale_family(kernel, points, names, weights)
-    lower, upper, begin = _starts(family, between, count, rng)
-    problem = Relevance(
-        points,
-        family.formula,
-        targets,
-        weights,
-        _MEASURES[objective],
-        bool(bias),
-        lower,
-        upper,
-        begin,
-    )
-    solver = ScaleDescent(tol=tol, max_iter=int(max_iter))
     with blas_threads_for(X, y):
+        points, targets, weights, names = _read(X, y, sample_weight)
+        if bias:  # which takes up any constant; rounding should not see it either
+            targets = targets - np.average(targets, axis=0, weights=weights)
+        family = scale_family(kernel, points, names, weights)
+        lower, upper, begin = _starts(family, between, count, rng)
+        problem = Relevance(
+            points,
+            family.formula,
+            targets,
+            weights,
+            _MEASURES[objective],
+            bool(bias),
+            lower,
+            upper,
+            begin,
+        )
+        solver = ScaleDescent(tol=tol, max_iter=int(max_iter))
         solution = solve(problem, solver, callback=callback, time_limit=time_limit)
         certificate = certify(problem, solution.value, 2 * tol)
-    solution = confirmed("learn_scales", solution, certificate, stacklevel=3)
-    found = solution.value
-    return LearntScales(
-        family.kernel(found.scales),
-        found.penalty,
-        found.scales,
-        effects(problem, found, family.spread),
-        objective,
-        certificate.quantities.value,
-        solution,
-        certificate,
-    )
+        solution = confirmed("learn_scales", solution, certificate, stacklevel=3)
+        found = solution.value
+        return LearntScales(
+            family.kernel(found.scales),
+            found.penalty,
+            found.scales,
+            effects(problem, found, family.spread),
+            objective,
+            certificate.quantities.value,
+            solution,
+            certificate,
+        )
 
 
 def _read(X: Any, y: Any, sample_weight: Any) -> tuple[Points, Array, Array, list[str] | None]:
