@@ -237,7 +237,7 @@ class Solver(ABC):
     def __post_init__(self) -> None:
         """Warn of options that have no effect, and forget them."""
         for name in self.without_effect:
-            if getattr(self, name) is not None:
+            if vars(self)[name] is not None:
                 warnings.warn(
                     f"{type(self).__name__}: {name} has no effect and will be removed in the next "
                     "version. Leave it out.",

@@ -23,7 +23,7 @@ from mercer.approximation.random_features import (
     OnColumns,
     TensorSketch,
 )
-from mercer.files.schema.records import ENUMS, FUNCTIONS, Fields, record, retired
+from mercer.files.schema.records import ENUMS, FUNCTIONS, RECORDS, Fields, record, retired
 from mercer.gram.centering import CenteredFeatures
 from mercer.gram.evaluated import KernelExpansion, Source
 from mercer.gram.factored import FeatureExpansion
@@ -95,7 +95,7 @@ for _name in solvers.__all__:  # options of solvers are parameters
     if isinstance(_kind, type) and issubclass(_kind, Solver) and _kind is not Solver:
         record(_kind, group="solver", make=_solver(_kind))
 for _name, (_other, _options, _kept) in solvers.RETIRED.items():
-    retired(_name, _options, _solver(getattr(solvers, _other), _kept))
+    retired(_name, _options, _solver(RECORDS[_other].kind, _kept))
 for _kind in (solvers.Gap, solvers.Violation, solvers.PlusPlus, solvers.RandomPoints):
     record(_kind, group="option")
 for _kind in (solvers.Given, solvers.Relaxed):

@@ -485,7 +485,7 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
     @contextmanager
     def _landmarks_of_rank(self, kernel: Kernel, X: Points) -> Iterator[None]:
         """Take `rank`, which is deprecated, for as many landmarks, where it was a limit."""
-        given, exact = self.approximation, isinstance(kernel, Precomputed)
+        given, exact = self.approximation, is_precomputed(kernel)
         exact = exact or (isinstance(kernel, Linear) and X.shape[1] <= (self.rank or 0))
         if self.rank is not None and not exact:
             self.approximation = Nystrom(int(self.rank), random_state=seed_of(self.random_state))

@@ -23,7 +23,7 @@ from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh, splu
 
 from mercer.array_types import Array
 from mercer.backends.lapack import one_blas_thread
-from mercer.gram import Gram, ShiftedGram, SparseGram
+from mercer.gram import Gram, ShiftedGram
 from mercer.solvers.base import Solution, Solver, Status, Watch, report
 from mercer.solvers.eigen.dense import ordered
 from mercer.solvers.eigen.problem import Eigenproblem, Modes
@@ -92,9 +92,10 @@ class ARPACK(Solver):
 
 def sparse_matrix(gram: Gram) -> Any:
     """Return a sparse Gram, perhaps with a diagonal added, as a CSR array; None for others."""
-    if isinstance(gram, ShiftedGram) and isinstance(gram.base, SparseGram):
-        return sparse.csr_array(gram.base.csr + sparse.diags_array(gram.shift))
-    return gram.csr if isinstance(gram, SparseGram) else None
+    base, shift = (gram.base, gram.shift) if isinstance(gram, ShiftedGram) else (gram, None)
+    if base.csr is None:
+        return None
+    return base.csr if shift is None else sparse.csr_array(base.csr + sparse.diags_array(shift))
 
 
 def nearly_a_tree(matrix: Any) -> bool:
