@@ -83,6 +83,7 @@ def check_naive(fit: Fit) -> Iterator[str]:
     model, stated = m.solution_.value, fit.stated.slope
     share = fit.s / fit.s.sum()
     spread = (share @ (X - share @ X) ** 2) * MP.mpf(m.var_smoothing)
+    constant = spread <= MP.mpf(10) ** -36 * (share @ X) ** 2  # such columns say nothing, by rule
     scores = []
     for c, label in enumerate(m.classes_):
         own = (fit.y == label) & used
@@ -92,7 +93,7 @@ def check_naive(fit: Fit) -> Iterator[str]:
         mean, variance = exact(model.mean[c]), exact(model.variance[c])
         off = abs(s @ rows - mean) / np.array([MP.sqrt(v) for v in variance])
         slope = (s @ (rows - mean) ** 2 / variance - 1) / 2
-        held = variance <= np.maximum(spread * (1 + MP.mpf(10) ** -6), 1e-290)
+        held = variance <= np.where(constant, MP.inf, np.maximum(spread * 1.000001, 1e-290))
         slope = np.where(held, np.maximum(slope, MP.zero), abs(slope))
         rounding = 4 * EPS * max(abs(mean) / np.array([MP.sqrt(v) for v in variance]))
         yield from fit.false("slope by a mean", max(off), stated, rounding)
