@@ -1,4 +1,4 @@
-"""Run many hostile fits: `python -m oracle --fits 10000 [--seed 0] [--estimator SVC]` from `tests/`."""
+"""Run hostile fits, from `tests/`: `python -m oracle --fits 10000 [--estimator SVC]`."""
 
 import argparse
 import sys

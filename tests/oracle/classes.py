@@ -1,12 +1,12 @@
-"""Classes by means, neighbors, counts and Gaussians; separations; distributions of largest entropy."""
+"""Classes by means, neighbors and Gaussians; separations; distributions of largest entropy."""
 
 from collections.abc import Iterator
 
 import numpy as np
-from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import EPS, MP, cholesky, exact, exp, forward, largest, log, rounded
 
 import mercer
+from oracle.draw import Draw, Fit, Oracle, ulps
+from oracle.exact import EPS, MP, cholesky, exact, exp, forward, largest, log, rounded
 
 # --- means and neighbors -------------------------------------------------------------------------
 
@@ -36,7 +36,9 @@ def check_means(fit: Fit) -> Iterator[str]:
     behind = max(D[np.arange(len(D)), chosen] - D.min(axis=1)) / longest
     yield from fit.false("distance beyond the nearest mean", behind, 1e-9)
     scale = MP.sqrt(max(closest, MP.zero) / longest)
-    yield from fit.false("distance of means", abs(fit.stated.closest_pair - scale), 1e-3 * scale, 0.0, 1e-3)
+    yield from fit.false(
+        "distance of means", abs(fit.stated.closest_pair - scale), 1e-3 * scale, 0.0, 1e-3
+    )
 
 
 def draw_neighbors(draw: Draw) -> Fit:
@@ -81,6 +83,7 @@ def check_naive(fit: Fit) -> Iterator[str]:
     model, stated = m.solution_.value, fit.stated.slope
     share = fit.s / fit.s.sum()
     spread = (share @ (X - share @ X) ** 2) * MP.mpf(m.var_smoothing)
+    constant = spread <= MP.mpf(10) ** -36 * (share @ X) ** 2  # such columns say nothing, by rule
     scores = []
     for c, label in enumerate(m.classes_):
         own = (fit.y == label) & used
@@ -90,7 +93,7 @@ def check_naive(fit: Fit) -> Iterator[str]:
         mean, variance = exact(model.mean[c]), exact(model.variance[c])
         off = abs(s @ rows - mean) / np.array([MP.sqrt(v) for v in variance])
         slope = (s @ (rows - mean) ** 2 / variance - 1) / 2
-        held = variance <= np.maximum(spread * (1 + MP.mpf(10) ** -6), 1e-290)
+        held = variance <= np.where(constant, MP.inf, np.maximum(spread * 1.000001, 1e-290))
         slope = np.where(held, np.maximum(slope, MP.zero), abs(slope))
         rounding = 4 * EPS * max(abs(mean) / np.array([MP.sqrt(v) for v in variance]))
         yield from fit.false("slope by a mean", max(off), stated, rounding)
@@ -137,12 +140,13 @@ def check_gaussians(fit: Fit) -> Iterator[str]:
         total = sum(weight for _, weight, _ in scatter)
         pooled = sum(S * weight for S, weight, _ in scatter) / total
         scatter = [(pooled, total, scatter[0][2])]
-    for S, _, L in scatter:
+    for sample, _, L in scatter:
+        C = sample
         if m.covariance != "full":
-            widths = S.diagonal() if m.covariance == "diagonal" else S.trace() / d + 0 * S[0]
-            S = np.diag(widths)
-        white = forward(L, forward(L, S).T)
-        known = 64 * EPS * largest(S) * largest(forward(L, exact(np.eye(d)))) ** 2
+            widths = C.diagonal() if m.covariance == "diagonal" else C.trace() / d + 0 * C[0]
+            C = np.diag(widths)
+        white = forward(L, forward(L, C).T)
+        known = 64 * EPS * largest(C) * largest(forward(L, exact(np.eye(d)))) ** 2
         off = largest(white - exact(np.eye(d)))
         yield from fit.false("slope by a covariance", off, fit.stated.slope, known)
 
@@ -196,16 +200,18 @@ def check_entropy(fit: Fit) -> Iterator[str]:
     yield from fit.false("expectation", off, q.infeasibility)
     if m.at_border_:
         return
-    l, n = exact(m.multipliers_), len(X)
+    multipliers, n = exact(m.multipliers_), len(X)
     some = p > 0
     primal = p[some] @ log(n * p[some])
-    level = gaps @ l
+    level = gaps @ multipliers
     top = max(level)
     dual = -(MP.log(exp(level - top).sum() / n) + top)
-    allowed = tol * max(MP.one, abs(primal)) + abs(l * scale) @ noise
+    allowed = tol * max(MP.one, abs(primal)) + abs(multipliers * scale) @ noise
     if primal - dual > allowed * MP.mpf("1.01"):
         yield f"relative entropy is {float(primal - dual):.3g} above the dual; {float(allowed):.3g}"
-    yield from fit.differs("relative_entropy_", m.relative_entropy_, primal, tol * max(1, abs(primal)))
+    yield from fit.differs(
+        "relative_entropy_", m.relative_entropy_, primal, tol * max(1, abs(primal))
+    )
 
 
 ORACLES: dict[str, Oracle] = {

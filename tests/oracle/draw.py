@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from oracle import exact as ex
-from oracle.exact import EPS, ExactKernel, exact, largest
 
 from mercer.solvers import SolverError
+from oracle import exact as ex
+from oracle.exact import EPS, ExactKernel, exact, largest
 
 REFUSALS = (ValueError, SolverError, MemoryError)
 Sizes = tuple[int, ...]

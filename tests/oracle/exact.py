@@ -76,7 +76,7 @@ def solve(A: np.ndarray, B: np.ndarray) -> np.ndarray:
 
 
 def eigenvalues(A: np.ndarray) -> np.ndarray:
-    """Return the eigenvalues of a symmetric matrix, largest first, to float64 digits of the largest."""
+    """Return the eigenvalues of a symmetric matrix, largest first, to digits of float64."""
     size = largest(A)
     return np.linalg.eigvalsh(rounded(A / size))[::-1] * size if size else exact(np.zeros(len(A)))
 
@@ -116,9 +116,7 @@ def gaussian(scale: float) -> ExactKernel:
 
 def laplacian(scale: float) -> ExactKernel:
     width = MP.mpf(scale)
-    return ExactKernel(
-        kernels.Laplacian(scale), lambda x, y: exp(-abs(x - y).sum(axis=2) / width)
-    )
+    return ExactKernel(kernels.Laplacian(scale), lambda x, y: exp(-abs(x - y).sum(axis=2) / width))
 
 
 def polynomial(degree: int, offset: float) -> ExactKernel:

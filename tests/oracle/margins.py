@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import MP, exact, largest
 
 import mercer
+from oracle.draw import Draw, Fit, Oracle, ulps
+from oracle.exact import MP, exact, largest
 
 AT_BOUND = 1e-9  # of the box, or of the largest coefficient: as near counts as at the bound
 VACUOUS = 0.995  # relative gaps from here on say nothing, and the statement says so
@@ -44,7 +44,7 @@ class Box:
         down = np.where(self.b <= near, slope + e, slope - e)
         rising = np.where(self.b < self.upper - near, up, MP.zero)
         falling = np.where(self.b > self.lower + near, -down, MP.zero)
-        return max(max(rising), max(falling), MP.zero) / self.unit
+        return max(*rising, *falling, MP.zero) / self.unit
 
 
 def _coefficients(fit: Fit) -> np.ndarray:
@@ -58,7 +58,9 @@ def _conditions(fit: Fit, box: Box, total: MP.mpf) -> Iterator[str]:
     stated = max(q.violation, q.intercept_error)
     rounding = ulps(box.f, box.linear) / box.unit
     yield from fit.false("violation", box.violation(), stated, rounding)
-    outside = max(largest(np.maximum(box.lower - box.b, 0)), largest(np.maximum(box.b - box.upper, 0)))
+    outside = max(
+        largest(np.maximum(box.lower - box.b, 0)), largest(np.maximum(box.b - box.upper, 0))
+    )
     size = max(abs(box.b).sum(), abs(total)) or MP.one
     off = max(outside / (largest(box.b) or 1), abs(box.b.sum() - total) / size)
     yield from fit.false("infeasibility", off, q.infeasibility, 1e-15, tol=1e-9)

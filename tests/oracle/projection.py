@@ -3,10 +3,23 @@
 from collections.abc import Iterator
 
 import numpy as np
-from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import EPS, MP, cholesky, eigenvalues, exact, forward, largest, log, norm, rounded, solve, sqrt
 
 import mercer
+from oracle.draw import Draw, Fit, Oracle, ulps
+from oracle.exact import (
+    EPS,
+    MP,
+    cholesky,
+    eigenvalues,
+    exact,
+    forward,
+    largest,
+    log,
+    norm,
+    rounded,
+    solve,
+    sqrt,
+)
 
 FAINT = 1e-3  # of the largest eigenvalue: what residuals of smaller ones are measured against
 ORTHONORMAL = 1e-8
@@ -30,7 +43,9 @@ def check_pairs(
         return
     sizes = np.maximum(values, FAINT * values[0])
     off = largest((values - true[:count]) / sizes)
-    yield from fit.false("eigenvalue", off, max(q.residual, q.largest_outside - 1), 1e-11)
+    yield from fit.false(
+        "eigenvalue", off, max(q.residual, q.largest_outside - 1), 1e-11 + known[0] ** 2
+    )
     for j, column in enumerate((M @ V - V * values).T):
         rounding = known[j] * values[0] / sizes[j]
         yield from fit.false("residual of transform", norm(column) / sizes[j], q.residual, rounding)
@@ -106,12 +121,20 @@ def draw_ica(draw: Draw) -> Fit:
 
 
 def check_ica(fit: Fit) -> Iterator[str]:
-    yield from _white(fit, fit.output("transform"), fit.s.sum(), fit.stated.whiteness, exact(fit.machine.components_.T))
+    yield from _white(
+        fit,
+        fit.output("transform"),
+        fit.s.sum(),
+        fit.stated.whiteness,
+        exact(fit.machine.components_.T),
+    )
 
 
 def draw_pursuit(draw: Draw) -> Fit:
     X = draw.samples(8)
-    return Fit(mercer.ProjectionPursuit(1, n_init=2), X, None, draw.weights(len(X)), None, draw.harm)
+    return Fit(
+        mercer.ProjectionPursuit(1, n_init=2), X, None, draw.weights(len(X)), None, draw.harm
+    )
 
 
 def draw_latent(draw: Draw) -> Fit:
@@ -128,13 +151,20 @@ def check_latent(fit: Fit) -> Iterator[str]:
     if L is None:
         return
     half = forward(L, (X - exact(m.mean_)).T)
-    true = -(d * MP.log(2 * MP.pi) + 2 * log(L.diagonal()).sum() + share @ (half**2).sum(axis=0)) / 2
+    true = (
+        -(d * MP.log(2 * MP.pi) + 2 * log(L.diagonal()).sum() + share @ (half**2).sum(axis=0)) / 2
+    )
     size = max(abs(true), MP.one)
-    yield from fit.differs("log_likelihood_", m.log_likelihood_, true, fit.certificate.tol / 100 * size)
+    yield from fit.differs(
+        "log_likelihood_", m.log_likelihood_, true, fit.certificate.tol / 100 * size
+    )
     left = X - share @ X
     C = (left.T * share) @ left
     values = np.array(sorted(MP.eigsy(MP.matrix(C.tolist()), eigvals_only=True), reverse=True))
-    best = max(values[q:].sum() / max(d - q, 1), noise if values[q:].sum() / max(d - q, 1) < noise / 2 else 0)
+    best = max(
+        values[q:].sum() / max(d - q, 1),
+        noise if values[q:].sum() / max(d - q, 1) < noise / 2 else 0,
+    )
     if best <= 0:
         return
     top = np.maximum(values[:q], best)
@@ -163,7 +193,7 @@ def check_cca(fit: Fit) -> Iterator[str]:
     factors = [exact(fit.X)[used], Y]
     tops = [largest(fit.K.diagonal()), largest((Y @ Y.T).diagonal())]
     hidden = [G.trace() <= 64 * EPS * t * s.sum() for G, t in zip(views, tops, strict=True)]
-    if any(hidden) and not m.correlations_.any() or 0 in [G.trace() for G in views]:
+    if (any(hidden) and not m.correlations_.any()) or 0 in [G.trace() for G in views]:
         return  # which is what the statement says
     white = [
         _whitened(F, s) if not p else solve(G + MP.mpf(p) * G.trace() * exact(np.eye(len(s))), G)
@@ -219,7 +249,8 @@ def check_fisher(fit: Fit) -> Iterator[str]:
     true = eigenvalues(half.T @ half)[: len(m.ratios_)]
     size = true[0] or MP.one
     off = largest(exact(m.ratios_) - true) / size
-    yield from fit.false("ratio", off, max(fit.stated.residual, fit.stated.gain), 1e-13)
+    rounding = 8 * EPS * len(y) * largest(fit.K.diagonal()) / MP.mpf(m.penalty_)  # of K
+    yield from fit.false("ratio", off, max(fit.stated.residual, fit.stated.gain), rounding)
 
 
 ORACLES: dict[str, Oracle] = {

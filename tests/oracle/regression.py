@@ -1,12 +1,26 @@
 """Least squares and Gaussian processes: equations of public predictions, variances, likelihoods."""
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
-from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import EPS, MP, cholesky, exact, exp, expit, forward, largest, log, norm, softplus, solve
 
 import mercer
+from oracle.draw import Draw, Fit, Oracle, ulps
+from oracle.exact import (
+    EPS,
+    MP,
+    cholesky,
+    exact,
+    exp,
+    expit,
+    forward,
+    largest,
+    log,
+    norm,
+    softplus,
+    solve,
+)
 
 FLOOR = 1e-8  # of the targets: what a residual is measured against, at least
 
@@ -37,9 +51,7 @@ def check_ridge(fit: Fit) -> Iterator[str]:
     yield from fit.false("residual of coef_", norm(left) / (size or 1), stated, rounding)
 
 
-def _equations(
-    fit: Fit, f: np.ndarray, a: np.ndarray, penalty: float, bias: bool
-) -> Iterator[str]:
+def _equations(fit: Fit, f: np.ndarray, a: np.ndarray, penalty: float, bias: bool) -> Iterator[str]:
     used = fit.s > 0
     s, y, a, f = fit.s[used], exact(fit.y)[used], a[used], f[used]
     left = y - f - MP.mpf(penalty) * a / s
@@ -61,7 +73,9 @@ def draw_process(draw: Draw) -> Fit:
     kernel = draw.kernel(X)
     top = float(largest(kernel(X, X).diagonal())) or 1.0
     machine = mercer.GaussianProcess(
-        kernel.kernel, noise=draw.one([1.0, 1e-6, 1e6]) * top * draw.power(-4, 1), bias=draw.chance(0.4)
+        kernel.kernel,
+        noise=draw.one([1.0, 1e-6, 1e6]) * top * draw.power(-4, 1),
+        bias=draw.chance(0.4),
     )
     return Fit(machine, X, draw.targets(X), draw.weights(len(X)), kernel, draw.harm)
 
@@ -83,7 +97,10 @@ def check_process(fit: Fit) -> Iterator[str]:
     std = exact(m.predict(fit.X[used], return_std=True)[1])
     size = max(largest(K.diagonal()), largest(variance)) or MP.one
     yield from fit.false(
-        "variance", largest(std**2 - variance) / size, fit.stated.variance_error, ulps(variance) / size
+        "variance",
+        largest(std**2 - variance) / size,
+        fit.stated.variance_error,
+        ulps(variance) / size,
     )
     total = s.sum()
     spread = determinant + (total - len(y)) * MP.log(noise) + (total - m.bias) * MP.log(2 * MP.pi)
@@ -92,12 +109,10 @@ def check_process(fit: Fit) -> Iterator[str]:
 
 def _likelihood(fit: Fit, true: MP.mpf, total: MP.mpf) -> Iterator[str]:
     found = fit.machine.log_marginal_likelihood_value_
-    off, stated = abs(found - true) / max(total, 1), fit.stated.likelihood_error
-    if stated > fit.certificate.tol:  # then the statement says that two ways to compute it differ
-        assert "two ways to compute the log-likelihood differ" in fit.certificate.statement
-        return
-    tol, rounding = fit.certificate.tol, 8 * ulps(true) / max(total, 1)
-    yield from fit.false("log-likelihood", off, tol, rounding, tol)
+    off, rounding = abs(found - true) / max(total, 1), 8 * ulps(true) / max(total, 1)
+    known = re.search(r"is known to (\S+) only", fit.certificate.statement)
+    stated = max(float(known[1]), fit.certificate.tol) if known else fit.certificate.tol
+    yield from fit.false("log-likelihood", off, stated, rounding, stated)
 
 
 def draw_tasks(draw: Draw) -> Fit:
@@ -107,7 +122,9 @@ def draw_tasks(draw: Draw) -> Fit:
     y = np.column_stack([draw.targets(X), draw.targets(X)])
     if draw.chance(0.4):
         y[0, 1] = np.nan
-    tasks = draw.one([None, np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1e4, 1.0], [1.0, 1e-3]])])
+    tasks = draw.one(
+        [None, np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([[1e4, 1.0], [1.0, 1e-3]])]
+    )
     machine = mercer.MultiTaskGaussianProcess(
         kernel.kernel, noise=top * draw.power(-4, 2), task_covariance=tasks
     )
@@ -131,7 +148,10 @@ def check_tasks(fit: Fit) -> Iterator[str]:
     std = exact(m.predict(fit.X, return_std=True)[1])[row, task]
     size = largest(C.diagonal()) or MP.one
     yield from fit.false(
-        "variance", largest(std**2 - variance) / size, fit.stated.variance_error, ulps(variance) / size
+        "variance",
+        largest(std**2 - variance) / size,
+        fit.stated.variance_error,
+        ulps(variance) / size,
     )
     spread = 2 * log(L.diagonal()).sum() + len(y) * MP.log(2 * MP.pi)
     yield from _likelihood(fit, -(q @ q + spread) / 2, MP.mpf(len(y)))
@@ -157,11 +177,14 @@ def check_logistic(fit: Fit) -> Iterator[str]:
         return
     f = fit.output("decision_function").reshape(len(fit.X), -1)[used]
     a = exact(m.dual_coef_).reshape(len(fit.X), -1)[used]
-    yield from _risk(fit, f, a, fit.s[used], fit.y[used], MP.mpf(m.penalty), used)
+    said = re.search(r"values are known to (\S+)", fit.certificate.statement)
+    known = MP.mpf(float(said[1]) if said else 0)
+    yield from _risk(fit, f, a, fit.s[used], fit.y[used], MP.mpf(m.penalty), used, known)
     if m.bias:
         slopes = _slopes(f, fit.y[used])[1] * fit.s[used][:, None]
         total = largest(slopes.sum(axis=0)) / (abs(slopes).sum() or 1)
-        yield from fit.false("sum of slopes", total, fit.stated.stationarity)
+        rounding = (known + ulps(f)) * fit.s[used].sum() / (abs(slopes).sum() or 1)
+        yield from fit.false("sum of slopes", total, fit.stated.stationarity, rounding)
 
 
 def _slopes(f: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -180,7 +203,14 @@ _xlogx = np.frompyfunc(lambda p: p * MP.log(p) if p > 0 else MP.zero, 1, 1)
 
 
 def _risk(
-    fit: Fit, f: np.ndarray, a: np.ndarray, s: np.ndarray, y: np.ndarray, penalty: MP.mpf, used: np.ndarray, known: MP.mpf = MP.zero
+    fit: Fit,
+    f: np.ndarray,
+    a: np.ndarray,
+    s: np.ndarray,
+    y: np.ndarray,
+    penalty: MP.mpf,
+    used: np.ndarray,
+    known: MP.mpf = MP.zero,
 ) -> Iterator[str]:
     """Compare the duality gap and the gradient of penalized logistic losses."""
     K, q = fit.K[np.ix_(used, used)], fit.stated
@@ -188,13 +218,20 @@ def _risk(
     image = K @ a
     objective = s @ losses + penalty / 2 * (a * image).sum()
     if hasattr(q, "objective"):
-        yield from fit.differs("objective", q.objective, objective, 1e-9 * objective + ulps(s * losses))
+        yield from fit.differs(
+            "objective",
+            q.objective,
+            objective,
+            1e-9 * objective + ulps(s * losses) + known * s.sum(),
+        )
     moved = f + _balance(f, s, y) if getattr(fit.machine, "bias", False) else f
     _, pulls, conjugates = _slopes(moved, y)
     pulls = s[:, None] * pulls
     bound = -(s @ conjugates) - (pulls * (K @ pulls)).sum() / (2 * penalty)
     gap = (objective - bound) / (objective or 1)
-    yield from fit.false("relative gap", gap, q.relative_gap, (known + ulps(f)) * abs(pulls).sum() / (objective or 1))
+    yield from fit.false(
+        "relative gap", gap, q.relative_gap, (known + ulps(f)) * abs(pulls).sum() / (objective or 1)
+    )
     left, pulls = penalty * a + s[:, None] * slopes, s[:, None] * slopes
     squared = max((left * (K @ left)).sum(), MP.zero)
     lengths = np.array([MP.sqrt(max(k, MP.zero)) for k in K.diagonal()], dtype=object)
@@ -230,6 +267,8 @@ def check_process_classes(fit: Fit) -> Iterator[str]:
     K = fit.K[np.ix_(used, used)]
     f = K @ a
     known = 8 * EPS * largest(abs(K) @ abs(a))  # what rounding of the coefficients may hide
+    if known > 1e-3:  # of latent values, which nothing public says
+        return
     yield from _risk(fit, f, a, s, y, MP.one, used, known)
     for _ in range(4):  # Newton's steps from the mode that was found to the exact one
         f, a, W = _newton(K, f, s, y)

@@ -1,10 +1,11 @@
-"""No certificate of a hostile fit is false by more than it states; and the oracle sees those that are.
+"""No certificate of a hostile fit is false by more than it states; the oracle sees wrong values.
 
 The 10,000 fits: `python -m oracle --fits 10000`, from `tests/`.
 """
 
 import numpy as np
 import pytest
+
 from oracle.draw import Draw
 from oracle.estimators import ORACLES, findings
 from oracle.exact import gaussian

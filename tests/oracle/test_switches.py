@@ -4,11 +4,11 @@ import sys
 from dataclasses import dataclass
 
 import pytest
-from oracle.draw import Draw
-from oracle.estimators import findings
 
 from mercer.gram import policy
 from mercer.solvers import dispatch
+from oracle.draw import Draw
+from oracle.estimators import findings
 
 pytestmark = pytest.mark.numerics
 
@@ -50,7 +50,10 @@ class Switch:
         return f"{self.module.split('.')[-1]}.{self.name}"
 
 
-POLICY = "mercer.gram.policy"
+POLICY, RIDGE = "mercer.gram.policy", "mercer.machines.ridge.choice"
+GAUSSIAN = "mercer.machines.gaussian_process.certificate"
+LATENT = "mercer.machines.decomposition.probabilistic_pca_em"
+SUBSETS, ALGEBRA = "mercer.machines.svm.subset_descent", "mercer.solvers.linear_algebra"
 SWITCHES = [
     Switch(POLICY, "FLOAT64_ROWS", 8, (*BOXES, *PAIRS, "KMeans")),
     Switch(POLICY, "LAPACK_ROWS", 8, (*PAIRS, "LabelPropagation", "HarmonicRegressor", "KMeans")),
@@ -62,20 +65,20 @@ SWITCHES = [
     Switch(POLICY, "DECOMPOSED_ROWS", 8, ("SVC", "SVR"), others=((POLICY, "STIFF", 1e-3),)),
     Switch(POLICY, "STORED_UNSEEN", 8, BOXES),
     Switch(POLICY, "LARGEST_STORED", 8, BOXES, others=((POLICY, "STORED_UNSEEN", 8),)),
-    Switch("mercer.machines.svm.subset_descent", "DIRECT", 8, BOXES, others=((POLICY, "LARGEST_STORED", 4),)),
-    Switch("mercer.machines.ridge.choice", "_SMALL_PATH", 8, ("KernelRidge",)),
-    Switch("mercer.machines.ridge.choice", "_FEW_PENALTIES", 100, ("KernelRidge",), others=(("mercer.machines.ridge.choice", "_SMALL_PATH", 4),)),
+    Switch(SUBSETS, "DIRECT", 8, BOXES, others=((POLICY, "LARGEST_STORED", 4),)),
+    Switch(RIDGE, "_SMALL_PATH", 8, ("KernelRidge",)),
+    Switch(RIDGE, "_FEW_PENALTIES", 100, ("KernelRidge",), others=((RIDGE, "_SMALL_PATH", 4),)),
     Switch("mercer.solvers.eigen.certificate", "_WHOLE", 8, PAIRS),
     Switch("mercer.solvers.eigen.dense", "_SUBSET", 8, PAIRS),
-    Switch("mercer.machines.gaussian_process.certificate", "_ROWS", 8, ("GaussianProcess", "GaussianProcessClassifier")),
+    Switch(GAUSSIAN, "_ROWS", 8, ("GaussianProcess", "GaussianProcessClassifier")),
     Switch("mercer.machines.multitask.certificate", "_PLACES", 8, ("MultiTaskGaussianProcess",)),
-    Switch("mercer.machines.decomposition.probabilistic_pca_em", "_SMALL", 8, ("ProbabilisticPCA",)),
+    Switch(LATENT, "_SMALL", 8, ("ProbabilisticPCA",)),
     Switch("mercer.machines.neighbors.nearest_neighbors", "_CHECKED", 8, ("NearestNeighbors",)),
-    Switch("mercer.solvers.linear_algebra", "WIDEST", 2, ("KernelRidge", "LogisticRegression"), 2, 5, True),
+    Switch(ALGEBRA, "WIDEST", 2, ("KernelRidge", "LogisticRegression"), 2, 5, True),
     Switch("mercer.gram.definite", "_WHOLE", 8, ("SVC", "KernelRidge", "CCA")),
     Switch("mercer.machines.perceptron.streams", "_ROWS", 8, ("Perceptron",)),
     Switch("mercer.machines.clustering.seeding", "_ROWS", 4, ("KMeans",)),
-]  # fmt: skip
+]
 
 
 def lower(monkeypatch, module, name, value):
@@ -110,7 +113,12 @@ def test_policy_has_no_threshold_that_is_not_listed():
 
 
 OTHERS = {
-    *("SHARED_FLOAT64_ROWS", "FLOAT64_COPY", "SHARED_NARROW_ROWS", "SHARED_ROWS_PER_FEATURE"),  # tune
+    *(
+        "SHARED_FLOAT64_ROWS",
+        "FLOAT64_COPY",
+        "SHARED_NARROW_ROWS",
+        "SHARED_ROWS_PER_FEATURE",
+    ),  # tune
     *("FLOAT32_RANGE", "FLOAT32_TOL_COMPONENTS", "FLOAT32_TOL_CUTS", "FLOAT32_SHARE"),  # precision
     *("FLOAT32_SCATTER", "NONZERO_COST", "WRITTEN_OUT", "PROVEN_ROWS", "LARGEST_UNASKED"),
     *("FREE_ROWS", "DESCENT_COPIES", "PANEL_COLUMNS", "WORKING_SET_SHARE"),  # memory

@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from mercer import CCA, certify
 from mercer.approximation import Nystrom
 from mercer.gram import Need, centered, make_gram
-from mercer.kernels import Cosine, Gaussian, Linear, Polynomial, Precomputed, Spectrum
+from mercer.kernels import Cosine, Gaussian, Laplacian, Linear, Polynomial, Precomputed, Spectrum
 from mercer.machines import ParameterError
 from mercer.problems import CanonicalPairs, Correlation, Lengths, Norm, Squared
 from mercer.solvers import (
@@ -756,3 +756,15 @@ def test_a_penalty_whose_square_is_not_finite():
         warnings.simplefilter("ignore", ConvergenceWarning)
         machine = CCA(1, penalty=1e300, form="lengths", kernel_x=Gaussian(0.7)).fit(X, Y)
     assert np.isfinite(machine.dual_coef_x_).all()
+
+
+@pytest.mark.numerics
+def test_rounding_that_moves_the_penalty_is_said():
+    """One sample counts 1e12 times: rounding of its entry is much of the trace."""
+    rng = np.random.default_rng(0)
+    X, Y = rng.standard_normal((12, 2)), rng.standard_normal((12, 2))
+    weights = np.where(np.arange(12) == 0, 1e12, 1.0)
+    with pytest.warns(ConvergenceWarning, match="nothing can be said"):
+        machine = CCA(1, kernel_x=Laplacian(0.9), penalty=0.02).fit(X, Y, sample_weight=weights)
+    assert not machine.certificate_.ok
+    assert CCA(1, kernel_x=Laplacian(0.9), penalty=0.02).fit(X, Y).certificate_.ok

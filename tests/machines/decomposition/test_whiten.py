@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn import decomposition
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.pipeline import make_pipeline
 
 from mercer import LogShift, ParameterError, Whiten
@@ -140,3 +141,15 @@ def test_given_shifts_and_entries_without_a_logarithm():
 def test_log_shift_refuses_columns_wider_than_float64():
     with pytest.raises(ValueError, match=r"column 0 .* scale the column"):
         LogShift().fit([[-1e308], [1e308]])
+
+
+@pytest.mark.numerics
+def test_the_certificate_is_true_of_the_whitened_samples():
+    X = np.random.default_rng(0).standard_normal((30, 3))
+    machine = Whiten().fit(X)
+    assert machine.certificate_.quantities.whiteness <= 1e-12
+    with pytest.warns(ConvergenceWarning, match="the whitened training samples have mean 0"):
+        machine = Whiten().fit(X + 1e12)  # whose mean is known to 1e-4
+    measured = machine.certificate_.quantities.whiteness
+    assert not machine.certificate_.ok
+    assert measured >= 0.9 * np.abs(machine.transform(X + 1e12).mean(axis=0)).max() > 1e-6

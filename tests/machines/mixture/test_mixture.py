@@ -869,3 +869,9 @@ def test_documents_of_huge_counts_have_topics():
     for machine, size in ((one, 1e3), (huge, 1e292)):
         for answer in (machine.predict_proba, machine.score_samples, machine.transform):
             assert np.isfinite(answer(words * size)).all()
+
+
+def test_one_component_is_at_rest_wherever_its_mean_is():
+    X = np.random.default_rng(0).standard_normal((40, 2))
+    found = GaussianMixture(1, n_init=1).fit(X).certificate_.quantities
+    assert found.movement <= 1e-12

@@ -123,8 +123,8 @@ def _statement(q: CorrelationQuantities, pairs: int, tol: float) -> str:
     if np.isnan(q.gain):
         return (
             "rounding of the kernel matrix of a view hides its variance, or may change a "
-            "correlation by more than the tolerance; move its samples nearer "
-            "to the origin, or use weights of similar size"
+            "correlation by more than the tolerance, so nothing can be said; move its samples "
+            "nearer to the origin, or use weights of similar size"
         )
     if q.gain > tol:
         return f"a correlation can be raised by {q.gain:.1e}: these are not the largest"

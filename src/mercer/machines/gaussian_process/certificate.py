@@ -112,7 +112,7 @@ def _(problem: ProcessRegression, value: ProcessPosterior, tol: float | None = N
     if np.isfinite(quantities.log_likelihood):  # else nothing is known to compare with
         ok = ok and quantities.likelihood_error <= max(tol, _likelihood_rounding(problem, value))
     return Certificate(
-        bool(ok), quantities, tol, _regression_statement(quantities, mean, problem, tol)
+        bool(ok), quantities, tol, _regression_statement(quantities, mean, problem, value, tol)
     )
 
 
@@ -266,15 +266,20 @@ def _is_used(search: Evidence, logs: Array, noise: float) -> bool:
 
 
 def _regression_statement(
-    q: ProcessQuantities, mean: Certificate, problem: ProcessRegression, tol: float
+    q: ProcessQuantities,
+    mean: Certificate,
+    problem: ProcessRegression,
+    value: ProcessPosterior,
+    tol: float,
 ) -> str:
     statement = (
         f"of the posterior mean {mean.statement}; variances at {q.rows_judged} rows are right to "
         f"{q.variance_error:.1e} of the largest variance"
     )
-    if q.likelihood_error > tol:
-        apart = f"{q.likelihood_error:.0e} a sample"
-        statement += f"; two ways to compute the log-likelihood differ by {apart}"
+    # two ways to compute it share the rounding of the covariance
+    known = max(q.likelihood_error, _likelihood_rounding(problem, value))
+    if known > tol:
+        statement += f"; the log-likelihood of a sample is known to {known:.0e} only"
     if problem.search is None:
         learnt = "; that prior and noise are true is assumed"
     elif isinstance(q, ProcessBoundQuantities):

@@ -103,9 +103,9 @@ def _(problem: TaskRegression, value: TaskPosterior, tol: float | None = None) -
         f"changed by {q.relative_residual:.1e} of its norm; variances at {q.places_judged} places "
         f"are right to {q.variance_error:.1e} of the largest prior variance"
     )
-    if q.likelihood_error > tol:
-        apart = f"{q.likelihood_error:.0e} a sample"
-        statement += f"; two ways to compute the log-likelihood differ by {apart}"
+    known = max(q.likelihood_error, _likelihood_rounding(problem, value))
+    if known > tol:
+        statement += f"; the log-likelihood of a reading is known to {known:.0e} only"
     if problem.search is not None:
         statement += (
             f"; nothing that was learnt has a slope above {q.stationarity:.1e}, so the likelihood "
