@@ -108,7 +108,7 @@ class BoxQPQuantities:
     rounding : float
         What may be added to the violation, as values of the decision function are rounded: by a
         bound of float64 sums, or as seen in comparison with kernel values by other formulas.
-    compared : int
+    compared : float
         Samples whose values were compared or bounded; where not all, they are a random sample.
     """
 
@@ -131,7 +131,7 @@ class BoxQPQuantities:
     rescaled_gap: float = np.inf
     outside_fraction: float = np.nan
     rounding: float = 0.0
-    compared: int = 0
+    compared: float = 0.0
 
 
 @certify.register
@@ -267,7 +267,7 @@ def measure(
         min(relative, _relative(rescaled, dual, least)),
         _outside(problem, F - offset),
         conditions[-1],
-        seen,
+        float(seen),
     )
 
 
@@ -466,9 +466,9 @@ def _conditions(
     rising, falling = problem.rising(b, F, slack), problem.falling(b, F, slack)
     excess = np.maximum(np.maximum(rising - offset, offset - falling), 0.0)
     excess = _in_units(excess, unit)
-    by_zone = [float(excess[zone].max(initial=0.0)) for zone in zones]
+    zero, free, bound = (float(excess[zone].max(initial=0.0)) for zone in zones)
     more = max(0.0, float(most - max(apart, 0.0)))
-    return float(apart), *by_zone, float(excess.max(initial=0.0)), more
+    return float(apart), zero, free, bound, float(excess.max(initial=0.0)), more
 
 
 def _in_units(violation: Array, unit: float) -> Array:
