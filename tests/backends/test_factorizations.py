@@ -133,3 +133,13 @@ def test_what_is_no_number_is_refused(name, entry):
     A[3, 3] = entry
     with pytest.raises(np.linalg.LinAlgError, match="no numbers"):
         getattr(factorizations, name)(A)
+
+
+@pytest.mark.numerics
+@pytest.mark.parametrize("D", [0, 1, 5, 90])
+def test_rows_are_taken_into_a_triangle(D):
+    F, factors = rng.standard_normal((300, D)), rng.random(300)
+    R = np.array(np.triu(rng.standard_normal((D, D))), order="F")
+    expected = R.T @ R + (F * factors[:, None] ** 2).T @ F
+    factorizations.extend_triangle(R, F, factors)
+    np.testing.assert_allclose(np.triu(R).T @ np.triu(R), expected, atol=1e-11)

@@ -20,11 +20,14 @@ from scipy.linalg import cython_blas, cython_lapack
 
 from mercer import deadline
 from mercer.array_types import Array
+from mercer.rows.points import to_dense
 
 SHORT = 1000  # rows; the eigenvalues of smaller matrices are one call of LAPACK
 _WORK = 2e9  # operations between two looks at the clock
 _PANEL = 128  # columns of a panel, and reflections that are applied together
 _TURNS = 16  # columns between two looks, where each reads the whole matrix; fewer of a large one
+_APPLIED = 32  # reflections that are applied together where a triangle is extended
+_TAKEN = 1 << 18  # entries of the rows that it takes in at a time
 _READ = 4e8  # entries that are read by them
 _LEAD = 1e-3  # of the largest square: singular values above it have vectors as eigenvectors of R'R
 
@@ -209,6 +212,30 @@ def triangle(A: Array) -> Array:
     m, n = A.shape
     deadline.check()
     return np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reduced(A)[: min(m, n)])
+
+
+def extend_triangle(R: Array, F: Any, factors: Array) -> None:
+    """Write the triangle R of R'R + F' diag(factors)^2 F over R, some rows of F at a time.
+
+    Parameters
+    ----------
+    R : (D, D) array in Fortran's order
+        A triangle; what is below its diagonal is not read.
+    F : (n, D) array or sparse array
+        Rows.
+    factors : (n,) array
+        What rows are multiplied by.
+    """
+    D = len(R)
+    if not D:
+        return
+    width = min(_APPLIED, D)
+    T, work = np.empty((width, D), order="F"), np.empty(width * D)
+    info = np.zeros(1, dtype=np.int32)
+    for some in parts(F.shape[0], max(2.0 * D * D, _WORK * D / _TAKEN)):
+        rows = np.asfortranarray(factors[some, None] * to_dense(F[some]))
+        m = len(rows)
+        routine("dtpqrt", m, D, 0, width, R, D, rows, m, T, width, work, info)
 
 
 def _is_short(m: int, n: int) -> bool:

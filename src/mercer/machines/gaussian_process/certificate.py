@@ -10,7 +10,12 @@ from scipy.special import expit, log_expit
 
 from mercer.array_types import Array
 from mercer.backends import choose_backend
-from mercer.backends.factorizations import solve_triangular, solve_with_determinant, triangle
+from mercer.backends.factorizations import (
+    extend_triangle,
+    solve_triangular,
+    solve_with_determinant,
+    triangle,
+)
 from mercer.gram import exact
 from mercer.machines.gaussian_process.laplace import laplace_evidence
 from mercer.machines.gaussian_process.marginal_likelihood import evidence
@@ -456,8 +461,6 @@ def _classification_statement(
 #
 # Factors and solves of certificates: a singular triangle gives NaN, no error.
 
-_TRIANGLES_ROWS = 4  # times the features: rows that one QR decomposition takes in
-
 
 def solved_by_factor(
     L: Array, right: Array, *, lower: bool = True, transposed: bool = False
@@ -493,12 +496,6 @@ def triangle_of(F: Any, roots: Array, start: Array | None = None) -> Array:
     start : (D, D) array, optional
         A triangle, whose start'start is there in place of I.
     """
-    R, step = np.eye(F.shape[1]) if start is None else start, max(_TRIANGLES_ROWS * F.shape[1], 1)
-    for first in range(0, F.shape[0], step):
-        some = slice(first, first + step)
-        rows = to_dense(F[some])
-        block = np.empty((len(R) + len(rows), len(R)), order="F")
-        block[: len(R)] = R
-        np.multiply(roots[some, None], rows, out=block[len(R) :])
-        R = triangle(block)
-    return np.asarray(R)
+    R = np.array(np.eye(F.shape[1]) if start is None else start, order="F")
+    extend_triangle(R, F, roots)
+    return R  # below the diagonal it was zero, and is not touched
