@@ -484,6 +484,10 @@ class Factor(ABC):
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
         """Return L^-1 right, or L'^-1 right, float64, for columns (n, k)."""
 
+    def solve_there(self, right: Any) -> Any:
+        """Return A^-1 right for columns that lie where the factor does."""
+        return self.solve(right)
+
     def half_there(self, right: Any) -> Any:
         """Return L^-1 right for columns that lie where the factor does."""
         return self.half_solve(right)

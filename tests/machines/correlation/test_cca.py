@@ -256,6 +256,10 @@ def test_a_rank_means_as_many_landmarks_for_one_version():
     assert_allclose(low.transform(A), meant.transform(A), atol=1e-9)
     assert low.certificate_.ok
     assert 0 < np.abs(low.correlations_ - CCA(**kernels).fit(A, B).correlations_).max() < 1e-2
+    kernels.pop("penalty")
+    with pytest.warns(FutureWarning):
+        assert CCA(**kernels, rank=20).fit(A, B).penalty_ == (0.01, 0.01)
+    assert CCA(**kernels, approximation=Nystrom(20)).fit(A, B).penalty_ == (0, 0)
     with pytest.warns(FutureWarning):
         exact = CCA(kernel_x=Precomputed(), rank=100).fit(Gaussian(2.0)(A), B)
     assert exact.solution_.solver == "CholeskyCorrelation"

@@ -359,6 +359,10 @@ class DeviceFactor(Factor):
         columns = self.device.put(right.reshape(len(right), -1), np.float64)
         return to_host(solved(self.tensor, columns)).reshape(right.shape)
 
+    def solve_there(self, right: Any) -> Any:
+        """Solve for a tensor."""
+        return solved(self.tensor, right)
+
     def half_there(self, right: Any) -> Any:
         """Solve with one triangle for a tensor."""
         return self.half(right)

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer.approximation import Approximation
 from mercer.array_types import Array, Points
 from mercer.expression import Expression, bind_columns
-from mercer.gram import Expansion, FactoredGram, Gram, Need, Source, make_gram
+from mercer.gram import Expansion, Gram, Need, Source, make_gram
 from mercer.gram.build import refuse_overflow, refuse_underflow
 from mercer.gram.factored import FeatureExpansion, over_features, squared_lengths
 from mercer.gram.policy import FLOAT32_SCATTER, LARGEST_UNASKED, stored_dtype
@@ -128,7 +128,7 @@ def means_of(
 ) -> ClusterMeans:
     """Collect the means of a partition."""
     own = _own(problem.gram, kernel, names)
-    if isinstance(problem.gram, FactoredGram):
+    if problem.gram.factor is not None:
         found = problem.feature_means(labels)
         level = -0.5 * np.square(found.means).sum(axis=1)
         return ClusterMeans(

@@ -65,6 +65,7 @@ from mercer.solvers.base import Callback, Solution
 from mercer.solvers.dispatch import solve
 
 _FORMS: dict[str, Shrinkage] = {"squared": Squared(), "norm": Norm(), "lengths": Lengths()}
+ERRORS = {"approximation_error_x_", "approximation_error_y_"}
 _SQUARES = 4  # matrices of components by components: a covariance, and its pseudo-inverse's three
 
 
@@ -206,7 +207,8 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
         if self.rank is not None:
             message = (
                 f"CCA: rank is deprecated and will be removed in the next version. Use "
-                f"approximation=Nystrom({self.rank}), of mercer.approximation."
+                f"approximation=Nystrom({self.rank}), of mercer.approximation, and a penalty, such "
+                "as 0.01, which 'auto' takes of kernels alone."
             )
             warnings.warn(message, FutureWarning, stacklevel=4)
         store = self._take_store()
@@ -445,7 +447,9 @@ class CCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Certified, Reusing,
             best = int(np.argmax(self.cv_scores_.mean(axis=0)))
             self.penalty_ = self.penalties_[best]
         else:
-            self.penalty_ = penalty_of.as_pair(self.penalty) or penalty_of.automatic(grams)
+            landmarks = self.rank is not None and not ERRORS.isdisjoint(vars(self))
+            automatic = penalty_of.AS_KERNELS if landmarks else penalty_of.automatic(grams)
+            self.penalty_ = penalty_of.as_pair(self.penalty) or automatic
         penalty_of.refuse_trivial(self, grams)
         x, y = (
             penalty_of.absolute(gram, base, weights, share)

@@ -373,6 +373,7 @@ def regressed(u: Array, targets: Points, weights: Array) -> Regression:
 Pair = tuple[float, float]
 
 DEFAULT = 0.01  # of the variance, where a view could reach any variate without a penalty
+AS_KERNELS = (DEFAULT, DEFAULT)
 _ROUNDING = 1e-13  # of the trace before centring, by which a matrix is centred
 _OF_FEATURES = (8 * float(np.finfo(float).eps)) ** 2  # the same for features
 _NONE = 1e-13  # shares below shrink nothing that is kept of a matrix
@@ -421,7 +422,7 @@ def automatic(grams: tuple[Gram, Gram]) -> Pair:
     n = grams[0].shape[0]
     if all(map(has_features, grams)) and sum(gram.rank for gram in grams) < n - 1:
         return 0.0, 0.0
-    return DEFAULT, DEFAULT
+    return AS_KERNELS
 
 
 def refuse_trivial(machine: Any, grams: tuple[Gram, Gram]) -> None:

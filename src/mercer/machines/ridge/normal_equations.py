@@ -239,7 +239,7 @@ def whole_normal_matrix(problem: LinearSystem, V: Array) -> tuple[Array, Array]:
         return sampled_normal_matrix(problem, gram.shape[0], 0), gram.pull(V)
     late = is_mixed_late(problem)
     width, R = (gram.width, gram.map.mixing) if late else (gram.rank, None)
-    rows_of = gram.sampled_raw if late else gram.sampled
+    rows_of: Any = gram.sampled_raw if late else gram.sampled
     sums, pulled = Sums.zero(width, problem.bias), np.zeros((width, V.shape[1]))
     for part in _parts(gram.shape[0], gram.width):
         B = rows_of(part)
