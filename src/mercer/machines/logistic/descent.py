@@ -356,7 +356,7 @@ def _from_origin(features: Any, origin: Array) -> Any:
     if isinstance(features, CardRows):
         return features.from_origin(origin)
     moved = np.empty(features.shape)
-    for part in row_slices(len(features), len(features)):
+    for part in row_slices(*features.shape):
         np.subtract(features[part], origin, out=moved[part])
     return moved
 

@@ -304,7 +304,7 @@ def _squared(G: Any, h: Array) -> Array:
 def _in_float32(F: Array) -> Array:
     """Return a copy, made between looks at the clock."""
     quick = np.empty(F.shape, dtype=np.float32)
-    for part in row_slices(len(F), len(F)):
+    for part in row_slices(*F.shape):
         quick[part] = F[part]
     return quick
 
