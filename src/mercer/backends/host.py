@@ -84,7 +84,7 @@ class HostMatrix(StoredMatrix):
         """Factor a copy."""
         A = choose_backend().empty(*self.shape)
         scaled = scale is not None and not (scale == 1.0).all()
-        for part in deadline.row_slices(*A.shape):
+        for part in deadline.row_slices(len(A), len(A)):
             A[part] = self._K[part]
             if scale is not None and scaled:
                 A[part] *= scale[part, None]

@@ -181,7 +181,7 @@ class Gram(ABC):
         """
         A = written_out(self)
         if scale is not None and not (scale == 1.0).all():
-            for some in deadline.row_slices(*A.shape):
+            for some in deadline.row_slices(len(A), len(A)):
                 A[some] *= scale[some, None]
                 A[some] *= scale
         A.flat[:: len(A) + 1] += shift

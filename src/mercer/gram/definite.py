@@ -235,12 +235,12 @@ def _matrix(base: Gram, sums_to_zero: bool) -> tuple[Array, float]:
     with np.errstate(over="ignore", invalid="ignore"):  # found by the unit
         given = base.exact().dense()
         K = np.empty(given.shape)
-        for rows in deadline.row_slices(*K.shape):
+        for rows in deadline.row_slices(len(K), len(K)):
             K[rows] = given[rows]
     unit = float(max(K.max(), -K.min()))
     if not isfinite(unit) or unit == 0:
         return K, unit
-    for rows in deadline.row_slices(*K.shape):
+    for rows in deadline.row_slices(len(K), len(K)):
         K[rows] /= unit
     if sums_to_zero:
         K -= K.mean(axis=0)

@@ -27,7 +27,7 @@ _ROWS_AT_ONCE = 256  # in float64, so that no copy of all of the matrix is made
 
 def _taken(K: Array, rows: Array) -> Array:
     taken = np.empty((len(rows), len(rows)), dtype=K.dtype)
-    for some in deadline.row_slices(*taken.shape):
+    for some in deadline.row_slices(len(taken), len(taken)):
         taken[some] = K[rows[some]][:, rows]
     return taken
 
@@ -180,7 +180,7 @@ def symmetrised(K: Array) -> Array:
         gap = np.abs(part - mirrored)
         if gap.max() > widest:
             row, column = np.unravel_index(int(gap.argmax()), gap.shape)
-            widest, where = gap[row, column], (first + row, column)
+            widest, where = float(gap[row, column]), (first + int(row), int(column))
         largest = max(largest, float(np.abs(part).max()))
         symmetric[some] = 0.5 * part + 0.5 * mirrored  # a sum may be out of range, no entry is
     if widest > ASYMMETRY[K.itemsize] * largest:

@@ -24,12 +24,12 @@ def factor_spd(H: Array) -> Callable[[Array], Array]:
     """Factor a positive definite system, scaled to a unit diagonal, with one refinement."""
     scale = 1.0 / np.sqrt(np.maximum(H.diagonal(), np.finfo(float).tiny))
     S = np.empty(H.shape)
-    for some in row_slices(*S.shape):
+    for some in row_slices(len(S), len(S)):
         S[some] = H[some] * scale * scale[some, None]
     jitter, info = 0.0, 1
     while info and jitter <= 1.0:
         L = np.empty_like(S)
-        for some in row_slices(*S.shape):
+        for some in row_slices(len(S), len(S)):
             L[some] = S[some]
         L.flat[:: len(L) + 1] += jitter
         info = choose_backend().cholesky(L)

@@ -322,7 +322,7 @@ class MDS(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine, BaseEstima
         largest = float(D.max(initial=0.0))
         self._unit = 2.0 ** np.round(np.log2(largest)) if largest > 0 else 1.0
         K = np.empty(D.shape)
-        for some in row_slices(*D.shape):
+        for some in row_slices(len(D), len(D)):
             K[some] = np.square(D[some] / self._unit) * -0.5
         count = int(self.n_components)
         problem = pairs_of(matrix_gram(K), s, count)

@@ -415,11 +415,11 @@ def _add_slope(M: Array, K: Array, mode: Mode, factor: Factor, s: Array) -> None
     p = expit(mode.f)
     third = -s * p * expit(-mode.f) * (1.0 - 2.0 * p)
     R = factor.inverse()
-    for some in deadline.row_slices(*R.shape):
+    for some in deadline.row_slices(len(R), len(R)):
         R[some] *= mode.root[some, None] * mode.root
     u = 0.5 * variance * third
     q, a = u - R @ (K @ u), mode.coef
-    for some in deadline.row_slices(*R.shape):
+    for some in deadline.row_slices(len(R), len(R)):
         M[some] += 0.5 * ((a + q)[some, None] * a + a[some, None] * q - R[some])
 
 

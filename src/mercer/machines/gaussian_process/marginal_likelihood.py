@@ -216,7 +216,7 @@ def evidence(problem: Evidence, logs: Array) -> tuple[float, Array]:
     if not np.isfinite(value):
         return -np.inf, np.zeros(len(logs))
     M = found.G  # dvalue = <M, dC>
-    for some in deadline.row_slices(*M.shape):
+    for some in deadline.row_slices(len(M), len(M)):
         M[some] *= -0.5 * t
         M[some] += (0.5 * found.coef[some]) @ found.coef.T
     gradient = contracted(problem.kernel, inner, M, problem.X, {formula: K})
@@ -598,7 +598,7 @@ def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
     """
     root = np.sqrt(problem.row_weights)
     A = np.empty(K.shape)
-    for some in deadline.row_slices(*K.shape):
+    for some in deadline.row_slices(len(K), len(K)):
         np.multiply(K[some], root[some, None] * root, out=A[some])
     A.flat[:: len(A) + 1] += penalty
     factor = choose_backend().cholesky_factor(A)
@@ -606,7 +606,7 @@ def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
         return None
     log_determinant = 2.0 * float(np.sum(np.log(factor.diagonal())))
     G = factor.inverse()
-    for some in deadline.row_slices(*G.shape):
+    for some in deadline.row_slices(len(G), len(G)):
         G[some] *= root[some, None] * root
     if problem.bias:
         u = G.sum(axis=1)
@@ -614,7 +614,7 @@ def inverted(problem: Any, K: Array, penalty: float) -> Inverted | None:
         if not total > 0:
             return None
         log_determinant += float(np.log(total))
-        for some in deadline.row_slices(*G.shape):
+        for some in deadline.row_slices(len(G), len(G)):
             G[some] -= (u[some, None] / total) * u
     return Inverted(G, G @ problem.targets, penalty, log_determinant)
 

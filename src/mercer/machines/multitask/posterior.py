@@ -178,7 +178,7 @@ def readings_matrix(K: Array, tasks: Array, readings: Readings) -> Array:
     """Return B[t, u] K[i, j] for all pairs of readings."""
     row, task = readings.row, readings.task
     C = np.empty((len(row), len(row)))
-    for some in deadline.row_slices(*C.shape):
+    for some in deadline.row_slices(len(C), len(C)):
         np.multiply(K[row[some]][:, row], tasks[task[some]][:, task], out=C[some])
     return C
 

@@ -49,7 +49,7 @@ def weighted(gram: Gram, root: Array) -> Array:
     """Return S^1/2 K S^1/2 as a new matrix, free to be overwritten."""
     matrix = choose_backend().empty(*gram.shape)
     K, scaled = gram.dense(), not (root == 1.0).all()
-    for some in deadline.row_slices(*gram.shape):
+    for some in deadline.row_slices(len(root), len(root)):
         matrix[some] = K[some]
         if scaled:
             matrix[some] *= root[some, None]

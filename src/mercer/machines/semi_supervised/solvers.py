@@ -54,7 +54,7 @@ class GraphCholesky(Solver):
         found = np.empty((0, problem.targets.shape[1] + 1))
         if len(free):
             A = np.empty((len(free), len(free)))
-            for some in deadline.row_slices(*A.shape):
+            for some in deadline.row_slices(len(A), len(A)):
                 A[some] = -problem.alpha * to_dense(problem.edges[free[some]][:, free])
             A.flat[:: len(A) + 1] = problem.degrees[free]
             factor = factor_spd(A)
