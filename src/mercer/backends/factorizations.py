@@ -211,7 +211,8 @@ def triangle(A: Array) -> Array:
     """Return R of A = Q R without Q; A is overwritten where it is in Fortran's order."""
     m, n = A.shape
     deadline.check()
-    return np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reduced(A)[: min(m, n)])
+    R = np.linalg.qr(A, mode="r") if _is_short(m, n) else np.triu(_reduced(A)[: min(m, n)])
+    return np.asarray(R)
 
 
 def extend_triangle(R: Array, F: Any, factors: Array) -> None:

@@ -289,7 +289,7 @@ def _moved(gram: Gram) -> Array:
         part = F[rows][:, away]
         ratio = part / origin[away]
         rounded = np.where((ratio >= -0.49) & (ratio <= 0.99), 0.0, part)
-        return np.sqrt(np.einsum("ij,ij->i", rounded, rounded))
+        return np.asarray(np.sqrt(np.einsum("ij,ij->i", rounded, rounded)))
 
     return np.asarray(np.finfo(np.float64).eps * np.concatenate(chunked(chunk, len(F))))
 

@@ -273,7 +273,7 @@ def _landmark_rounding(problem: LinearSystem, value: Coefficients) -> Array:
     features, weights = gram.features, cast(Array, value.weights)
     while isinstance(features, CenteredFeatures):
         features = features.features
-    steps = getattr(getattr(features, "expression", None), "steps", ())
+    steps: tuple[Any, ...] = getattr(getattr(features, "expression", None), "steps", ())
     phi = steps[0].function if len(steps) == 1 and isinstance(steps[0], Mapped) else features
     if not isinstance(phi, RowMap):
         return np.zeros(len(problem.penalties))
