@@ -87,6 +87,9 @@ def test_signatures_are_the_same(name, method):
 @pytest.mark.filterwarnings("ignore:.*cannot be met with this class_weight:UserWarning")
 # data of one check have, in some pair of classes, a margin at this nu that is almost rounding
 @pytest.mark.filterwarnings("ignore:SMO. stopped making progress")
+# one check sets max_iter=1000 with class weights of 1e3 and 1e-4: rounding decides whether NuSVC
+# takes more steps (700 to 4000 for samples moved by 1e-15); scikit-learn's own takes 1178
+@pytest.mark.filterwarnings("ignore:Solver terminated early")
 @parametrize_with_checks(
     [
         ours.SVC(),
