@@ -151,19 +151,19 @@ def nearness(gram: Gram, points: Array) -> tuple[Array, Array]:
     Returns
     -------
     key : (m, n) array
-        Rises with the distance from each of these points to all points: the squared distance of
-        feature space less k(x, x) of the point, or a distance of the rows themselves where that has
-        the same order and loses no digits.
+        Rises with the distance from each of these points to all points: half the squared distance
+        in feature space minus half of k(x, x) of the point, or a distance of the rows themselves if
+        that has the same order and loses no digits.
     rounding : (m, n) array
         What rounding may have changed a key by; zeros where that is a share of the key.
     """
     lengths = gram.diag()
-    key = lengths - 2.0 * np.asarray(gram.rows(points), dtype=np.float64)
+    key = 0.5 * lengths - np.asarray(gram.rows(points), dtype=np.float64)
     return key, np.asarray(gamma(_ROUNDINGS_OF_A_SUM + gram.rank) * _longer(lengths, points))
 
 
 def _longer(lengths: Array, points: Array) -> Array:
-    own = np.abs(lengths)
+    own = 0.5 * np.abs(lengths)  # of halves: twice the longest vector may be out of range
     return np.asarray(own[points, None] + own)
 
 
@@ -202,7 +202,7 @@ def _(gram: DenseGram | CachedGram | LazyGram, points: Array) -> tuple[Array, Ar
         return key, np.zeros(key.shape)
     lengths = source.diag()
     rounding = np.asarray(_of_a_kernel(source) * _longer(lengths, points))
-    return np.asarray(key - lengths[points, None]), rounding
+    return np.asarray(0.5 * key - 0.5 * lengths[points, None]), rounding
 
 
 def _of_a_kernel(source: Source) -> float:

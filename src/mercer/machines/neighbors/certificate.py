@@ -68,7 +68,7 @@ def _(problem: Nearest, value: Neighbourhoods, tol: float | None = None) -> Cert
     for first in range(0, 0 if invalid else len(problem.points), step):
         part = problem.points[first : first + step]
         key, rounding = nearness(gram, part)
-        own = lengths[part] if rounding.any() else np.zeros(len(part))
+        own = 0.5 * lengths[part] if rounding.any() else np.zeros(len(part))
         seen = seen.joined(_excess(key, value.index[first : first + step], rounding, own))
         least = min(least, _smallest(gram, part))
     complete = value.index.shape == (len(problem.points), problem.count)
