@@ -255,12 +255,17 @@ def test_a_ball_whose_radius_cancels_against_its_center_is_not_certified():
     assert machine.certificate_.quantities.rounding > 1e-3
 
 
-@pytest.mark.parametrize("machine", [OneClassSVM(nu=0.3), EnclosingBall(nu=0.3), EnclosingBall()])
+@pytest.mark.parametrize("machine", [OneClassSVM(nu=0.3), EnclosingBall(nu=0.3)])
 @pytest.mark.parametrize("tol", [1e-1, 1e-3])
 def test_only_samples_at_their_bound_are_outside(machine, tol):
     machine = clone(machine).set_params(tol=tol).fit(X)
-    most = machine.nu if machine.nu else 0.0
-    assert (machine.predict(X) < 0).mean() <= most
+    assert (machine.predict(X) < 0).mean() <= machine.nu
+
+
+@pytest.mark.parametrize("tol", [1e-1, 1e-3])
+def test_a_ball_around_all_samples_holds_them_to_the_tolerance(tol):
+    machine = EnclosingBall(tol=tol).fit(X)
+    assert machine.decision_function(X).min() >= -tol * machine.radius_**2
 
 
 @pytest.mark.numerics

@@ -301,7 +301,7 @@ class EnclosingBall(NoveltyMachine):
     """Smallest ball in feature space around all rows, or all but a few, to detect novelty.
 
     Minimises R^2 + sum_i s_i max(0, |phi(x_i) - c|^2 - R^2) / (nu W), W the total of the sample
-    weights s, over centres c and radii R; with nu = 0 every row is inside.
+    weights s, over centers c and radii R. With nu = 0 every sample is inside, to the tolerance.
 
     Parameters
     ----------

@@ -218,9 +218,11 @@ class BoxQP:
         The border of a half-space or a ball goes through the outermost sample that is not at its
         upper bound, where the conditions allow it just as well. Then only samples at their bound
         are outside, and those weigh a fraction nu at most: within the tolerance, too, and where the
-        border has no size and rounding would decide.
+        border has no size and rounding would decide. A ball around all samples has the mean of
+        those on its border as its radius, and all are inside to the tolerance.
         """
-        if not self.bordering:
+        around_all = self.linear.any() and bool((self.upper >= 1.0).all())
+        if not self.bordering or around_all:
             return self.offsets(b, F)
         lengths = np.sqrt(np.abs(self.unwrapped.base.diag()))
         # guesses, by which nothing is claimed: of K b, and of the squared norm of the center
