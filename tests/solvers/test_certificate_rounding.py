@@ -7,6 +7,7 @@ import pytest
 from scipy import sparse
 
 from mercer import SVC, SVR, KernelRidge
+from mercer.gram.centering import CenteredFeatures
 from mercer.kernels import Linear, Precomputed
 
 pytestmark = pytest.mark.numerics
@@ -97,7 +98,9 @@ def test_ridge_equations_on_rows_of_many_sizes(seed, held):
     machine = KernelRidge(penalty, kernel=Linear()).fit(held(X), y)
     w = [Fraction(v) for v in machine.solution_.value.weights[:, 0]]
     intercept = Fraction(float(machine.solution_.value.intercept[0]))
-    rows = [[Fraction(v) for v in row] for row in X]
+    features = machine._expansion.features  # samples far away are stored minus an origin
+    origin = features.mean if isinstance(features, CenteredFeatures) else np.zeros(d)
+    rows = [[Fraction(v) - Fraction(o) for v, o in zip(row, origin, strict=True)] for row in X]
     pull = [
         Fraction(t) - sum(v * x for v, x in zip(w, row, strict=True)) - intercept
         for t, row in zip(y, rows, strict=True)
