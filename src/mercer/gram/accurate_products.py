@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer import deadline
 from mercer.array_types import Array
 from mercer.backends.reference.evaluate import evaluate
 from mercer.expression import Opaque, walk
@@ -17,6 +18,7 @@ from mercer.gram.evaluated import LazyGram, Source
 from mercer.gram.policy import FLOAT64_COPY, PROVEN_ROWS
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.transformed import ScaledGram
+from mercer.resources import rows_at_once
 from mercer.rows.points import is_objects, is_sparse, take, to_host
 
 # --- accurate products ---------------------------------------------------------------------------
@@ -306,6 +308,7 @@ def _added(a: Array, b: Array) -> tuple[Array, Array]:
 # time than one for each of them.
 _TOGETHER = 1 << 20
 _ROWS_AT_ONCE = 256  # of a given matrix, so that no copy of all of it is made
+_ARRAYS_OF_A_BLOCK = 12  # a block by formulas, what it is evaluated from, and its split sums
 
 
 def in_float32(gram: Gram) -> Gram:
@@ -488,8 +491,10 @@ def reference_sums(gram: Gram, rows: Array, columns: Array, coef: Array) -> Arra
         return None
     X, total = to_host(source.X), np.zeros(len(rows))
     at_rows = take(X, rows)
-    for first in range(0, len(columns), _ROWS_AT_ONCE):
-        some = slice(first, first + _ROWS_AT_ONCE)
+    step = rows_at_once(len(rows), _ROWS_AT_ONCE, arrays=_ARRAYS_OF_A_BLOCK)
+    for first in range(0, len(columns), step):
+        deadline.check()
+        some = slice(first, first + step)
         block = evaluate(source.expression, take(X, columns[some]), at_rows)
         total += transposed_product(block, coef[some])[0]
     return total

@@ -31,7 +31,7 @@ KERNELS = [Gaussian(1.0), Gaussian(3.0)]
 
 CASES = {
     "SVC": (SVC(tol=1e-6, **few), {"C": [0.1, 10.0], "kernel": KERNELS}, labels),
-    "SVR": (SVR("gaussian", tol=1e-6, **few), {"C": [0.1, 10.0]}, y),
+    "SVR": (SVR("gaussian", tol=1e-9, **few), {"C": [0.1, 10.0]}, y),
     "ridge": (
         KernelRidge(kernel=Gaussian(1.0)),
         {"penalty": [0.1, 10.0], "approximation": [None, "nystrom:9", RandomFeatures(20)]},
