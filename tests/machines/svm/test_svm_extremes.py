@@ -102,7 +102,9 @@ def test_the_rescaled_gap_is_that_of_the_rescaled_model():
     found, f = machine.certificate_.quantities, machine.decision_function(Z)
     b = np.zeros(40)
     b[machine.support_] = machine.dual_coef_
-    constants = np.linspace(1, 1.01, 1001)
+    # the loss has its kinks where a sample comes to its margin: at C = 1e5 no grid would do
+    constants = np.concatenate([np.linspace(1, 1.01, 1001), 1 / (t * f)])
+    constants = constants[(constants >= 1) & (constants <= 1.01)]
     primal = min(
         0.5 * a**2 * b @ kernel(Z) @ b + C * np.maximum(0, 1 - a * t * f).sum() for a in constants
     )
