@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -21,7 +20,7 @@ from mercer.array_types import Array, Points
 from mercer.compat.sklearn.kernels import translate
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.parameters import is_real, refuse
+from mercer.machines.base.parameters import refuse
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import check_weights
 from mercer.machines.svm.machine import MarginMachine, path_sharing
@@ -78,22 +77,6 @@ def check_priors(machine: Any, name: str) -> None:
         refuse(machine, name, given, "be None, or hold one probability for each class")
     if not (priors >= 0).all():  # in scikit-learn's words, which its own tests look for
         refuse(machine, name, given, "hold probabilities. Priors must be non-negative")
-
-
-def check_whole(machine: Any, name: str, least: int) -> None:
-    """Require an integer of at least `least`."""
-    value = getattr(machine, name)
-    if not is_real(value) or not isinstance(value, Integral) or value < least:
-        refuse(machine, name, value, f"be an integer of at least {least}")
-
-
-def check_random_state(machine: Any) -> None:
-    """Require what NumPy makes random numbers from."""
-    given = machine.random_state
-    seed = isinstance(given, int | np.integer) and is_real(given) and 0 <= int(given) < 2**32
-    if not (given is None or seed or isinstance(given, np.random.RandomState)):
-        must = "be None, an integer from 0 to 2^32 - 1, or a numpy.random.RandomState"
-        refuse(machine, "random_state", given, must)
 
 
 # --- masks ---------------------------------------------------------------------------------------
