@@ -180,6 +180,7 @@ machine(
     _n_features_out: int
     """,
     name="sklearn.CCA",
+    forgets=frozenset({"deflation_mode", "mode", "algorithm"}),  # of scikit-learn's constructor
 )
 
 
