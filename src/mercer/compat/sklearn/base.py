@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
@@ -122,6 +122,21 @@ def in_words(name: str) -> Iterator[None]:
             yield
     except OverflowError as error:
         raise ValueError(f"{name}: X has an integer beyond float64; scale that column") from error
+
+
+def refusing(method: Any) -> Any:
+    """Let a method of scikit-learn refuse rows as all machines do: say which entry is wrong."""
+
+    @wraps(method)
+    def called(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):  # overflow is judged by what comes of it
+                return method(self, X, *args, **options)
+        except (OverflowError, ValueError):
+            refuse_nonfinite(self, read_rows(self, X, fitting=False, accept_sparse="csr"))
+            raise
+
+    return called
 
 
 # --- inputs --------------------------------------------------------------------------------------

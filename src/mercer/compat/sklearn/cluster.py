@@ -26,6 +26,7 @@ from mercer.machines.base.machine import all_or_nothing
 from mercer.machines.base.parameters import refuse, seed_of
 from mercer.machines.base.targets import check_weights
 from mercer.machines.clustering.spectral import by_means
+from mercer.resources import thread_limit
 from mercer.rows.points import is_sparse
 from mercer.solvers.base import Status
 
@@ -108,8 +109,6 @@ class KMeans(WrappedMachine, cluster.KMeans):
     [[1.0, 2.0], [10.0, 2.0]]
     """
 
-    _n_threads = 1  # of scikit-learn's code, which runs in `predict` and `score`
-
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
         """Find clusters.
@@ -129,7 +128,8 @@ class KMeans(WrappedMachine, cluster.KMeans):
             The fitted machine.
         """
         self._validate_params()
-        X = self._read(X)
+        X = read_rows(self, X, accept_sparse="csr")
+        refuse_nonfinite(self, X)
         self._check_params_vs_input(X)
         del self._tol, self._algorithm  # which mean nothing here
         weights = check_weights(self, sample_weight, X.shape[0])
@@ -149,14 +149,20 @@ class KMeans(WrappedMachine, cluster.KMeans):
     def _n_features_out(self) -> int:
         return len(self.cluster_centers_)
 
-    def _read(self, X: Any, fitting: bool = True) -> Points:
-        options = {"accept_sparse": "csr", "order": "C", "accept_large_sparse": False}
-        rows: Points = read_rows(self, X, fitting=fitting, **options)
-        refuse_nonfinite(self, rows)
-        return rows
+    @property
+    def _n_threads(self) -> int:
+        """How many threads scikit-learn's code takes, which runs in `predict` and `score`."""
+        return thread_limit()
 
     def _check_test_data(self, X: Any) -> Points:
-        return self._read(X, fitting=False)
+        """Check rows; scikit-learn's code takes one type of numbers, and 32-bit indices."""
+        options = {"accept_sparse": "csr", "order": "C", "dtype": self.cluster_centers_.dtype}
+        rows: Points = read_rows(self, X, fitting=False, **options)
+        refuse_nonfinite(self, rows)
+        if is_sparse(rows) and rows.nnz < 2**31:
+            index = (part.astype(np.int32, copy=False) for part in (rows.indices, rows.indptr))
+            rows = sparse.csr_array((rows.data, *index), shape=rows.shape)
+        return rows
 
     def _machine(self, X: Points) -> machines.KMeans:
         init = self.init

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length
 
 from mercer import machines
 from mercer.array_types import Array
-from mercer.compat.sklearn.base import WrappedMachine
+from mercer.compat.sklearn.base import WrappedMachine, refusing
 from mercer.machines.base.inputs import (
     read_array,
     read_rows,
@@ -87,6 +87,45 @@ class CCA(WrappedMachine, cross_decomposition.CCA):
         self.intercept_ = self._y_mean
         self._n_features_out = self.n_components
         return self
+
+    @refusing
+    def transform(self, X: Any, y: Any = None, copy: bool = True) -> Any:
+        """Return the scores of rows.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows of the first view.
+        y : array-like of shape (n_samples,) or (n_samples, n_targets), optional
+            New rows of the second view.
+        copy : bool, default=True
+            Accepted; nothing is written to.
+
+        Returns
+        -------
+        array of shape (n_samples, n_components), or a pair of them
+            The scores.
+        """
+        return super().transform(X, y)
+
+    @refusing
+    def predict(self, X: Any, copy: bool = True) -> Array:
+        """Predict the second view.
+
+        Parameters
+        ----------
+        X : array-like of shape (n_samples, n_features)
+            New rows of the first view.
+        copy : bool, default=True
+            Accepted; nothing is written to.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_targets)
+            Predicted rows.
+        """
+        values: Array = super().predict(X)
+        return values
 
     def _variates(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Return unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""

@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import machines
 from mercer.array_types import Array
 from mercer.backends.factorizations import svd
-from mercer.compat.sklearn.base import WrappedMachine, check_priors
+from mercer.compat.sklearn.base import WrappedMachine, check_priors, refusing
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -149,6 +149,9 @@ class LinearDiscriminantAnalysis(Certified, ScikitLinear):
         if "scalings_" in self.__dict__:
             self._n_features_out = min(self._max_components, self.scalings_.shape[1])
         return self
+
+    transform = refusing(ScikitLinear.transform)
+    decision_function = refusing(ScikitLinear.decision_function)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes.

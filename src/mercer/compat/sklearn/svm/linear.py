@@ -18,7 +18,7 @@ from sklearn.svm._classes import _validate_dual_parameter
 from sklearn.utils.multiclass import check_classification_targets
 
 from mercer.array_types import Array, Points
-from mercer.compat.sklearn.base import Rows, masked_weights
+from mercer.compat.sklearn.base import Rows, masked_weights, refusing
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
@@ -265,6 +265,8 @@ class LinearSVC(OriginMachine, sklearn.svm.LinearSVC):
         self.intercept_ = constants if self.fit_intercept else 0.0
         return self
 
+    decision_function = refusing(sklearn.svm.LinearSVC.decision_function)
+
     def _part(self, mine: Array, costs: Array) -> OriginProgramme:
         # a coefficient is at most its cost; squared, twice its cost times a slack, and the squares
         # of slacks cost no more than those of f = 0, which are 1: their sum is below twice the sum
@@ -337,3 +339,5 @@ class LinearSVR(OriginMachine, sklearn.svm.LinearSVR):
         self.coef_ = coef[0]
         self.intercept_ = constants if self.fit_intercept else 0.0
         return self
+
+    predict = refusing(sklearn.svm.LinearSVR.predict)
