@@ -3,6 +3,7 @@
 import copy
 import inspect
 import pickle
+from importlib import import_module
 
 import numpy as np
 import pandas as pd
@@ -22,6 +23,7 @@ from mercer.kernels import Gaussian
 
 NAMES = [name for name in ours.__all__ if hasattr(svm, name)]  # others have their own files
 CLASSIFIERS = ["SVC", "NuSVC", "LinearSVC"]
+SWAPPED = import_module("mercer.compat.sklearn.patch").MODULES
 KERNEL_MACHINES = ["SVC", "NuSVC", "SVR", "NuSVR", "OneClassSVM"]
 ATTRIBUTES = (
     "classes_ class_weight_ support_ support_vectors_ n_support_ dual_coef_ coef_ intercept_ "
@@ -298,3 +300,35 @@ def test_sparse_matrices_keep_the_configured_interface():
     )
     with pytest.raises(TypeError, match="Sparse precomputed"):
         ours.SVC(kernel="precomputed").fit(sparse.csr_array(X @ X.T), y3)
+
+
+@pytest.mark.parametrize("name", SWAPPED)
+def test_a_class_is_one_of_theirs(name):
+    theirs, mine = getattr(import_module(SWAPPED[name]), name), getattr(ours, name)
+    assert issubclass(mine, theirs)
+    assert mine._get_param_names() == theirs._get_param_names()
+    assert mine._parameter_constraints == theirs._parameter_constraints
+
+
+@pytest.mark.parametrize(
+    ("machine", "method"),
+    [
+        (ours.LinearSVC(), "predict"),
+        (ours.LinearSVR(), "predict"),
+        (ours.LinearDiscriminantAnalysis(), "decision_function"),
+        (ours.LinearDiscriminantAnalysis(), "transform"),
+        (ours.CCA(1), "predict"),
+        (ours.KMeans(2), "predict"),
+    ],
+)
+def test_wrong_entries_are_named_where_methods_are_inherited(machine, method):
+    machine.fit(X, y2)
+    rows = Z.tolist()
+    rows[3][1] = np.inf
+    with pytest.raises(
+        ValueError, match=r"infinity: 1 bad value\(s\), the first in row 3, column 1"
+    ):
+        getattr(machine, method)(rows)
+    rows[3][1] = 10**400
+    with pytest.raises(ValueError, match="row 3, column 1 of X is beyond float64"):
+        getattr(machine, method)(rows)

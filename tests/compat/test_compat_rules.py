@@ -263,9 +263,9 @@ def test_one_class_alone_is_refused(name):
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"penalty": "l1", "loss": "hinge"}, "Unsupported set of arguments: penalty='l1'"),
-        ({"loss": "hinge", "dual": False}, "loss='hinge' with dual=True, or dual='auto'"),
-        ({"intercept_scaling": 0.0}, "intercept_scaling=0.0 must be a finite number"),
+        ({"penalty": "l1", "loss": "hinge"}, "Unsupported .* penalty='l1' and loss='hinge'"),
+        ({"loss": "hinge", "dual": False}, "loss='hinge' are not supported when dual=False"),
+        ({"intercept_scaling": 0.0}, "'intercept_scaling' parameter of LinearSVC must be a float"),
     ],
 )
 def test_what_is_missing_says_so(options, reason):

@@ -62,3 +62,17 @@ def test_ends_are_never_worse_and_certified(seed):
 def test_refusals_name_the_parameter(options):
     with pytest.raises(ValueError, match=next(iter(options))):
         KMeans(**options).fit(X)
+
+
+@pytest.mark.parametrize("fitted", [np.float32, np.float64])
+@pytest.mark.parametrize("asked", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
+def test_rows_of_any_type_find_their_clusters(fitted, asked, kind):
+    machine = KMeans(4, random_state=0).fit(X.astype(fitted))
+    rows = kind(np.round(4 * X).astype(asked))
+    if kind is sparse.csr_array:
+        rows.indices, rows.indptr = (a.astype(np.int64) for a in (rows.indices, rows.indptr))
+    away = machine.transform(rows)
+    np.testing.assert_array_equal(machine.predict(rows), away.argmin(axis=1))
+    np.testing.assert_allclose(-machine.score(rows), np.square(away.min(axis=1)).sum(), rtol=1e-4)
+    assert KMeans(4, random_state=0).fit(rows).labels_.dtype == np.int32

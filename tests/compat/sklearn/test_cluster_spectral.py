@@ -139,7 +139,7 @@ def test_a_disconnected_graph_needs_no_luck():
     ids=str,
 )
 def test_parameters_are_refused(params):
-    with pytest.raises(ParameterError, match=next(reversed(params))):
+    with pytest.raises(ValueError, match=next(reversed(params))):
         SpectralClustering(**params).fit(blobs(30)[0])
 
 

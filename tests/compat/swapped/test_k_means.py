@@ -5,7 +5,4 @@ from helpers import swapped_tests
 globals().update(swapped_tests.executed("sklearn.cluster.tests.test_k_means"))
 
 NOT_SWAPPED = "(?i)minibatch|plusplus|is_same_clustering|test_(relocate_empty|euclidean|inertia)"
-CANNOT_PASS = {
-    "test_sample_weight_init": "calls a private method of scikit-learn's class",
-    "test_sample_weight_zero": "calls a private method of scikit-learn's class",
-}
+CANNOT_PASS = {}

@@ -7,13 +7,12 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from numbers import Integral
+from functools import cached_property, wraps
 from typing import Any
 
 import numpy as np
 import sklearn
 from scipy import sparse
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -21,7 +20,7 @@ from mercer.array_types import Array, Points
 from mercer.compat.sklearn.kernels import translate
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.parameters import check_choice, check_flag, check_real, is_real, refuse
+from mercer.machines.base.parameters import refuse
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import check_weights
 from mercer.machines.svm.machine import MarginMachine, path_sharing
@@ -42,50 +41,27 @@ class WrappedMachine:
     @property
     def solution_(self) -> Solution:
         """How the solver ended."""
-        found: Solution = self.machine_.solution_
+        found: Solution = self._fitted().solution_
         return found
 
     @property
     def certificate_(self) -> Certificate:
         """The judgement of the fit, from the data, in float64; computed when first read."""
+        found: Certificate = self._fitted().certificate_
+        return found
+
+    def _fitted(self) -> Any:
         if "machine_" not in self.__dict__:
             raise AttributeError(
-                f"{type(self).__name__} has no certificate_: it is not fitted, or its options made "
-                "it run in scikit-learn"
+                f"{type(self).__name__} has no such attribute: it is not fitted, or its options "
+                "made it run in scikit-learn; call fit first, or choose options that run here"
             )
-        found: Certificate = self.machine_.certificate_
-        return found
+        return self.machine_
 
 
 # --- parameters ----------------------------------------------------------------------------------
 #
 # Parameters of scikit-learn's classes, checked when `fit` starts, with its ranges.
-
-KERNELS = ("linear", "poly", "rbf", "sigmoid", "precomputed")
-_GAMMAS = ("scale", "auto")
-
-
-def check_kernel(machine: Any) -> None:
-    """Check what says which kernel is meant."""
-    kernel, gamma = machine.kernel, machine.gamma
-    if not callable(kernel) and (not isinstance(kernel, str) or kernel not in KERNELS):
-        named = ", ".join(map(repr, KERNELS))
-        refuse(machine, "kernel", kernel, f"be one of {named}, a function, or a Mercer kernel")
-    check_whole(machine, "degree", least=0)
-    if isinstance(gamma, str):
-        check_choice(machine, "gamma", _GAMMAS)
-    elif not is_real(gamma) or not 0 <= gamma < np.inf:
-        refuse(machine, "gamma", gamma, "be 'scale', 'auto' or a finite number of at least 0")
-    check_real(machine, "coef0")
-
-
-def check_solving(machine: Any) -> None:
-    """Check tolerance and limit, and what is accepted without meaning anything here."""
-    check_real(machine, "tol", above=0)
-    check_whole(machine, "max_iter", least=-1)
-    check_flag(machine, "shrinking")
-    check_real(machine, "cache_size", above=0)
-    check_verbose(machine)
 
 
 def check_priors(machine: Any, name: str) -> None:
@@ -101,50 +77,6 @@ def check_priors(machine: Any, name: str) -> None:
         refuse(machine, name, given, "be None, or hold one probability for each class")
     if not (priors >= 0).all():  # in scikit-learn's words, which its own tests look for
         refuse(machine, name, given, "hold probabilities. Priors must be non-negative")
-
-
-def check_whole(machine: Any, name: str, least: int) -> None:
-    """Require an integer of at least `least`."""
-    value = getattr(machine, name)
-    if not is_real(value) or not isinstance(value, Integral) or value < least:
-        refuse(machine, name, value, f"be an integer of at least {least}")
-
-
-def check_weight_of_slack(machine: Any) -> None:
-    """Require C to be positive; infinity allows no slack."""
-    if not is_real(machine.C) or not machine.C > 0:
-        refuse(machine, "C", machine.C, "be a positive number (infinity allows no slack)")
-
-
-def check_verbose(machine: Any) -> None:
-    """Require a truth value or an integer of at least 0."""
-    if not isinstance(machine.verbose, bool | np.bool_):
-        check_whole(machine, "verbose", least=0)
-
-
-def check_random_state(machine: Any) -> None:
-    """Require what NumPy makes random numbers from."""
-    given = machine.random_state
-    seed = isinstance(given, int | np.integer) and is_real(given) and 0 <= int(given) < 2**32
-    if not (given is None or seed or isinstance(given, np.random.RandomState)):
-        must = "be None, an integer from 0 to 2^32 - 1, or a numpy.random.RandomState"
-        refuse(machine, "random_state", given, must)
-
-
-def check_linear(machine: Any) -> None:
-    """Check what the linear machines share."""
-    check_real(machine, "tol", above=0)
-    check_real(machine, "C", above=0)
-    check_flag(machine, "fit_intercept")
-    if machine.fit_intercept:
-        check_real(machine, "intercept_scaling", above=0)
-    if isinstance(machine.dual, str):
-        check_choice(machine, "dual", ("auto",))
-    else:
-        check_flag(machine, "dual")
-    check_verbose(machine)
-    check_random_state(machine)
-    check_whole(machine, "max_iter", least=0)
 
 
 # --- masks ---------------------------------------------------------------------------------------
@@ -190,6 +122,21 @@ def in_words(name: str) -> Iterator[None]:
             yield
     except OverflowError as error:
         raise ValueError(f"{name}: X has an integer beyond float64; scale that column") from error
+
+
+def refusing(method: Any) -> Any:
+    """Let a method of scikit-learn refuse rows as all machines do: say which entry is wrong."""
+
+    @wraps(method)
+    def called(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        try:
+            with np.errstate(all="ignore"):  # overflow is judged by what comes of it
+                return method(self, X, *args, **options)
+        except (OverflowError, ValueError):
+            refuse_nonfinite(self, read_rows(self, X, fitting=False, accept_sparse="csr"))
+            raise
+
+    return called
 
 
 # --- inputs --------------------------------------------------------------------------------------
@@ -318,7 +265,7 @@ def _count(X: Any) -> int:
 _FITTED_WELL = (Status.SOLVED, Status.NOT_CONVEX)  # LIBSVM does not notice the second
 
 
-class DropIn(BaseEstimator):
+class DropIn(WrappedMachine):
     """Base of the drop-in kernel machines."""
 
     kernel: Any
@@ -326,22 +273,16 @@ class DropIn(BaseEstimator):
     tol: float
     max_iter: int
     machine_: MarginMachine
-    n_support_: Array
     _reader: RowReader
+
+    @cached_property
+    def n_support_(self) -> Array:
+        """How many support vectors each class has, or the function; stored by `fit`."""
+        raise AttributeError(f"{type(self).__name__} has no n_support_ before it is fitted")
 
     @abstractmethod
     def _machine(self, kernel: Kernel, targets: Array, weights: Array) -> MarginMachine:
         """Return the Mercer machine that the parameters describe for these rows."""
-
-    @property
-    def solution_(self) -> Solution:
-        """How the solver ended."""
-        return self._fitted().solution_
-
-    @property
-    def certificate_(self) -> Certificate:
-        """The judgement of the fit, from the data, in float64; computed when first read."""
-        return self._fitted().certificate_
 
     @property
     def coef_(self) -> Any:
@@ -358,17 +299,13 @@ class DropIn(BaseEstimator):
         tags.input_tags.sparse = not is_matrix(self.kernel)
         return tags
 
-    def _check_parameters(self) -> None:
-        check_kernel(self)
-        check_solving(self)
-
     def _sharing(self, parameters: tuple[str, ...]) -> Sharing | None:
         """Return how fits that differ in some parameters are solved together, where they can be.
 
         gamma="scale" goes by the rows of a fit, as in scikit-learn: every fold has its own kernel.
         """
         try:  # what a fit would refuse is fitted, so that it is refused
-            self._check_parameters()
+            self._validate_params()
         except (TypeError, ValueError):
             return None
         if self.max_iter != -1 or not isinstance(self.kernel, str | Kernel):
@@ -466,14 +403,6 @@ class DropIn(BaseEstimator):
                 f"cannot use sparse input in {name!r} trained on dense data; pass X.toarray()"
             )
         return self._reader.new(self, X)
-
-    def _fitted(self) -> MarginMachine:
-        machine: MarginMachine | None = self.__dict__.get("machine_")
-        if machine is None:
-            raise AttributeError(
-                f"{type(self).__name__} has no such attribute before it is fitted; call fit first"
-            )
-        return machine
 
     def _like_the_rows(self, table: Array) -> Any:
         """Return a table as a sparse matrix, zeros included, if the rows of the fit were sparse."""

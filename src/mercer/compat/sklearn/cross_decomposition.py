@@ -7,17 +7,12 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.base import (
-    BaseEstimator,
-    ClassNamePrefixFeaturesOutMixin,
-    MultiOutputMixin,
-    RegressorMixin,
-    TransformerMixin,
-)
-from sklearn.utils.validation import check_consistent_length, check_is_fitted
+from sklearn import cross_decomposition
+from sklearn.utils.validation import check_consistent_length
 
 from mercer import machines
 from mercer.array_types import Array
+from mercer.compat.sklearn.base import WrappedMachine, refusing
 from mercer.machines.base.inputs import (
     read_array,
     read_rows,
@@ -25,9 +20,6 @@ from mercer.machines.base.inputs import (
     refuse_nonfinite,
 )
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_count, check_flag, check_real
-from mercer.solvers.base import Solution
-from mercer.solvers.certificate import Certificate
 
 # Correlations that differ by less are equal. Rounding e turns variates by e / |r_i - r_j|, so that
 # those which are told apart are turned by less than e / sqrt(eps), about sqrt(eps), and scores are
@@ -36,53 +28,14 @@ _EQUAL = float(np.sqrt(np.finfo(np.float64).eps))
 _PERFECT = r"CCA: (the views have|n_components=)"  # how warnings begin that scikit-learn has not
 
 
-class CCA(
-    ClassNamePrefixFeaturesOutMixin,
-    TransformerMixin,
-    RegressorMixin,
-    MultiOutputMixin,
-    BaseEstimator,
-):
+class CCA(WrappedMachine, cross_decomposition.CCA):
     """`sklearn.cross_decomposition.CCA` by QR and SVD instead of iterations.
 
-    Correlations, scores, weights, loadings, rotations, predictions and signs are those that
-    scikit-learn's power iterations tend to. Penalties and kernels are `mercer.CCA`'s.
-
-    Parameters
-    ----------
-    n_components : int, default=2
-        Number of components, at most min(n_samples, n_features, n_targets).
-    scale : bool, default=True
-        Whether columns are divided by their standard deviations; correlations are the same.
-    max_iter : int, default=500
-        Accepted; there are no iterations.
-    tol : float, default=1e-6
-        Accepted; the answer is exact to rounding.
-    copy : bool, default=True
-        Accepted; the caller's arrays are never written to.
-
-    Attributes
-    ----------
-    x_weights_, y_weights_ : array of shape (n_features, n_components), (n_targets, n_components)
-        Directions in the deflated views, of unit length.
-    x_loadings_, y_loadings_ : array, likewise
-        Regression of the deflated views on their scores.
-    x_rotations_, y_rotations_ : array, likewise
-        What the (scaled) views are multiplied by in `transform`.
-    coef_ : array of shape (n_targets, n_features)
-        y is approximately `(X - mean) @ coef_.T + intercept_`.
-    intercept_ : array of shape (n_targets,)
-        The mean of y.
-    n_iter_ : list of int
-        One for each component.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.CCA
-        The Mercer machine inside, fitted to the scaled views.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        The judgement of the fit.
+    Parameters, attributes and methods are scikit-learn's; `machine_`, fitted to the scaled views,
+    `solution_` and `certificate_` come on top. Correlations, scores, weights, loadings, rotations,
+    predictions and signs are those that scikit-learn's power iterations tend to. `max_iter` and
+    `tol` are accepted: the answer is exact to rounding. `fit` never writes to the caller's arrays,
+    `copy` or not. Penalties and kernels are `mercer.CCA`'s.
 
     Examples
     --------
@@ -93,21 +46,6 @@ class CCA(
     >>> machine.transform(X).shape
     (4, 1)
     """
-
-    def __init__(
-        self,
-        n_components: int = 2,
-        *,
-        scale: bool = True,
-        max_iter: int = 500,
-        tol: float = 1e-6,
-        copy: bool = True,
-    ) -> None:
-        self.n_components = n_components
-        self.scale = scale
-        self.max_iter = max_iter
-        self.tol = tol
-        self.copy = copy
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
@@ -125,7 +63,7 @@ class CCA(
         self
             The fitted machine.
         """
-        self._check_parameters()
+        self._validate_params()
         X = read_rows(self, X, dtype=np.float64, ensure_min_samples=2)
         refuse_nonfinite(self, X)
         refuse_large_squares(self, X)
@@ -150,8 +88,9 @@ class CCA(
         self._n_features_out = self.n_components
         return self
 
+    @refusing
     def transform(self, X: Any, y: Any = None, copy: bool = True) -> Any:
-        """Return the scores of new rows.
+        """Return the scores of rows.
 
         Parameters
         ----------
@@ -167,54 +106,9 @@ class CCA(
         array of shape (n_samples, n_components), or a pair of them
             The scores.
         """
-        check_is_fitted(self)
-        X = read_rows(self, X, fitting=False, dtype=np.float64)
-        refuse_nonfinite(self, X)
-        scores = (X - self._x_mean) / self._x_std @ self.x_rotations_
-        if y is None:
-            return scores
-        y = _second(y)
-        y = y.reshape(len(y), -1)
-        return scores, (y - self._y_mean) / self._y_std @ self.y_rotations_
+        return super().transform(X, y)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
-        """Fit to two views, and give the scores of both.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            The first view.
-        y : array-like of shape (n_samples,) or (n_samples, n_targets)
-            The second view.
-
-        Returns
-        -------
-        pair of arrays of shape (n_samples, n_components)
-            The scores.
-        """
-        return self.fit(X, y).transform(X, y)
-
-    def inverse_transform(self, X: Any, y: Any = None) -> Any:
-        """Return rows that have these scores, as nearly as the components can.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_components)
-            Scores of the first view.
-        y : array-like of shape (n_samples, n_components), optional
-            Scores of the second view.
-
-        Returns
-        -------
-        array of shape (n_samples, n_features), or a pair with (n_samples, n_targets)
-            Rows.
-        """
-        check_is_fitted(self)
-        rows = _scores(X, "X") @ self.x_loadings_.T * self._x_std + self._x_mean
-        if y is None:
-            return rows
-        return rows, _scores(y, "y") @ self.y_loadings_.T * self._y_std + self._y_mean
-
+    @refusing
     def predict(self, X: Any, copy: bool = True) -> Array:
         """Predict the second view.
 
@@ -230,27 +124,8 @@ class CCA(
         array of shape (n_samples,) or (n_samples, n_targets)
             Predicted rows.
         """
-        check_is_fitted(self)
-        X = read_rows(self, X, fitting=False, dtype=np.float64)
-        refuse_nonfinite(self, X)
-        values: Array = (X - self._x_mean) @ self.coef_.T + self.intercept_
-        return values.ravel() if self._predict_1d else values
-
-    @property
-    def solution_(self) -> Solution:
-        """How the solver ended."""
-        return self.machine_.solution_
-
-    @property
-    def certificate_(self) -> Certificate:
-        """The judgement of the fit."""
-        return self.machine_.certificate_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.regressor_tags.poor_score = True
-        tags.target_tags.required = True
-        return tags
+        values: Array = super().predict(X)
+        return values
 
     def _variates(self, A: Array, B: Array) -> tuple[Array, Array]:
         """Return unit canonical variates; zero beyond the ranks, with scikit-learn's warning."""
@@ -282,13 +157,6 @@ class CCA(
             self.n_iter_.append(1)
         self.x_weights_, self.x_loadings_, self.x_rotations_ = x.parts()
         self.y_weights_, self.y_loadings_, self.y_rotations_ = y.parts()
-
-    def _check_parameters(self) -> None:
-        check_count(self, "n_components")
-        check_count(self, "max_iter")
-        check_real(self, "tol", least=0.0)
-        check_flag(self, "scale")
-        check_flag(self, "copy")
 
 
 @dataclass
@@ -385,10 +253,3 @@ def _moments(Z: Array, scale: bool) -> tuple[Array, Array]:
     """Return mean and standard deviation of the columns; 1 for constant ones."""
     std = Z.std(axis=0, ddof=1) if scale else np.ones(Z.shape[1])
     return Z.mean(axis=0), np.where(std == 0.0, 1.0, std)
-
-
-def _scores(values: Any, what: str) -> Array:
-    """Check scores that are to be turned back."""
-    read = np.asarray(read_array("CCA", values, what))
-    refuse_nonfinite("CCA", read, what)
-    return read

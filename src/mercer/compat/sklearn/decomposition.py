@@ -6,25 +6,18 @@ from typing import Any, Self
 
 import numpy as np
 from scipy import linalg
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn import decomposition
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array
-from mercer.compat.sklearn.base import WrappedMachine, check_random_state, check_whole
-from mercer.compat.sklearn.kernels import check_named_kernel, kernel_matrix, known_kernel
+from mercer.compat.sklearn.base import WrappedMachine
+from mercer.compat.sklearn.kernels import kernel_matrix, known_kernel
 from mercer.gram.policy import LAPACK_ROWS
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_array, refuse_nonfinite, rows_with_gaps
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import (
-    check_choice,
-    check_flag,
-    check_optional_count,
-    check_real,
-    is_real,
-    refuse,
-)
+from mercer.machines.base.parameters import refuse
 from mercer.machines.decomposition.pca import PCA
 from mercer.resources import require_memory
 from mercer.rows.points import to_dense
@@ -32,76 +25,20 @@ from mercer.solvers.base import Solver
 from mercer.solvers.eigen.dense import Eigh
 from mercer.solvers.eigen.lanczos_solver import Lanczos
 
-_KERNELS = ("linear", "poly", "rbf", "sigmoid", "cosine", "precomputed")
-_SOLVERS = ("auto", "dense", "arpack", "randomized")
 _NEGATIVE = 1e-5  # share of the largest eigenvalue beyond which a negative one is no rounding
 _ROUNDED = 1e-10  # of the largest entry: differences that are rounding
 _EXACT = 1e-10  # what tol=0 means here: residual of an eigenpair over its eigenvalue
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachine, BaseEstimator):
+class KernelPCA(WrappedMachine, decomposition.KernelPCA):
     """`sklearn.decomposition.KernelPCA` on Mercer's solver.
 
+    Parameters, attributes and methods are scikit-learn's; `machine_`, `solution_` and
+    `certificate_` come on top. `kernel` takes a kernel of `mercer.kernels` as well.
+    `eigen_solver="dense"` is LAPACK; "arpack" and "randomized" are block Lanczos here, which has no
+    sampling error. `tol=0` is 1e-10 of each eigenvalue. `iterated_power` and `n_jobs` are accepted.
+
     What differs is listed in the user guide.
-
-    Parameters
-    ----------
-    n_components : int or None, default=None
-        How many components; None for all that are not zero.
-    kernel : str, callable or Kernel, default="linear"
-        "linear", "poly", "rbf", "sigmoid", "cosine" or "precomputed"; a function of two rows; or a
-        kernel of `mercer.kernels`.
-    gamma : float or None, default=None
-        Factor of "rbf", "poly" and "sigmoid"; None is 1 / n_features.
-    degree : float, default=3
-        Of "poly".
-    coef0 : float, default=1
-        Constant of "poly" and "sigmoid".
-    kernel_params : dict or None, default=None
-        Arguments for a function.
-    alpha : float, default=1.0
-        Ridge penalty of the learned inverse transform.
-    fit_inverse_transform : bool, default=False
-        Whether to learn the inverse transform.
-    eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        "dense" is LAPACK; the last two are block Lanczos here, which has no sampling error.
-    tol : float, default=0
-        Residual of the eigenpairs; 0 is 1e-10 of each eigenvalue.
-    max_iter : int or None, default=None
-        Largest number of passes over the matrix.
-    iterated_power : int or "auto", default="auto"
-        Accepted; there is nothing to iterate.
-    remove_zero_eig : bool, default=False
-        Whether components beyond the rank are left out.
-    random_state : int, RandomState or None, default=None
-        Start of the iteration.
-    copy_X : bool, default=True
-        Whether `X_fit_` is a copy of X; either way X is never written to.
-    n_jobs : int or None, default=None
-        Accepted; `mercer.config(threads=...)` sets what may be used.
-
-    Attributes
-    ----------
-    eigenvalues_ : array of shape (n_components,)
-        Eigenvalues of the centred kernel matrix, largest first.
-    eigenvectors_ : array of shape (n_samples, n_components)
-        Eigenvectors of length one; zero beyond the rank.
-    dual_coef_ : array of shape (n_samples, n_features)
-        Coefficients of the inverse transform, if that was fitted.
-    X_transformed_fit_ : array of shape (n_samples, n_components)
-        Scores of the training rows, if the inverse transform was fitted.
-    X_fit_ : array or sparse matrix of shape (n_samples, n_features)
-        The training rows.
-    gamma_ : float
-        The factor used.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.PCA
-        The Mercer machine inside.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        Residuals, orthonormality and a search for a missed component, computed when first read.
 
     Examples
     --------
@@ -111,43 +48,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
     >>> KernelPCA(n_components=2, kernel="rbf").fit_transform(X).shape
     (50, 2)
     """
-
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
-        alpha: float = 1.0,
-        fit_inverse_transform: bool = False,
-        eigen_solver: str = "auto",
-        tol: float = 0,
-        max_iter: int | None = None,
-        iterated_power: int | str = "auto",
-        remove_zero_eig: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        copy_X: bool = True,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
-        self.alpha = alpha
-        self.fit_inverse_transform = fit_inverse_transform
-        self.eigen_solver = eigen_solver
-        self.tol = tol
-        self.max_iter = max_iter
-        self.iterated_power = iterated_power
-        self.remove_zero_eig = remove_zero_eig
-        self.random_state = random_state
-        self.copy_X = copy_X
-        self.n_jobs = n_jobs
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None) -> Self:
@@ -165,7 +65,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         self
             The fitted machine.
         """
-        self._check_parameters()
+        self._validate_params()
+        if self.fit_inverse_transform and self.kernel == "precomputed":
+            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")
         X = rows_with_gaps(self, X, gaps=False, fitting=True, sparse=self.kernel != "precomputed")
         self.gamma_ = 1.0 / X.shape[1] if self.gamma is None else self.gamma
         known = self._known_kernel()
@@ -254,14 +156,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
         refuse_nonfinite(name, rows, "X")
         return rows
 
-    @property
-    def _n_features_out(self) -> int:
-        return len(self.eigenvalues_)
-
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = self.kernel != "precomputed"
-        tags.input_tags.pairwise = self.kernel == "precomputed"
+        tags.transformer_tags.preserves_dtype = ["float64"]
         return tags
 
     def _known_kernel(self) -> Kernel | None:
@@ -331,18 +229,3 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, WrappedMachin
             return None
         limits = {} if self.max_iter is None else {"max_iter": int(self.max_iter)}
         return Lanczos(tol=float(self.tol) or _EXACT, **limits)
-
-    def _check_parameters(self) -> None:
-        check_optional_count(self, "n_components")
-        check_named_kernel(self, _KERNELS)
-        check_real(self, "alpha", least=0)
-        check_real(self, "tol", least=0)
-        for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
-            check_flag(self, name)
-        check_choice(self, "eigen_solver", _SOLVERS)
-        check_optional_count(self, "max_iter")
-        if self.iterated_power != "auto" or is_real(self.iterated_power):
-            check_whole(self, "iterated_power", least=0)
-        check_random_state(self)
-        if self.fit_inverse_transform and self.kernel == "precomputed":
-            raise ValueError("Cannot fit_inverse_transform with a precomputed kernel.")

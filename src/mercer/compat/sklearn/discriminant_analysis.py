@@ -7,33 +7,24 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy import linalg
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.covariance import ledoit_wolf
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis as ScikitLinear
 from sklearn.discriminant_analysis import QuadraticDiscriminantAnalysis as ScikitQuadratic
-from sklearn.linear_model._base import LinearClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
 from mercer.backends.factorizations import svd
-from mercer.compat.sklearn.base import WrappedMachine, check_priors
+from mercer.compat.sklearn.base import WrappedMachine, check_priors, refusing
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
 from mercer.machines.base.certificate import Certified, lazy_certificate
 from mercer.machines.base.inputs import read_rows, refuse_large_squares, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import (
-    check_choice,
-    check_flag,
-    check_optional_count,
-    check_real,
-    is_real,
-    refuse,
-)
+from mercer.machines.base.parameters import refuse
 from mercer.machines.discriminant.problem import Discriminant
 from mercer.machines.discriminant.solvers import PrimalDiscriminant
 from mercer.solvers.base import Solution
@@ -86,66 +77,18 @@ def whitening(within: Array, tol: float) -> Array:
 #
 # Drop-in for `sklearn.discriminant_analysis.LinearDiscriminantAnalysis`.
 
-_SOLVERS = ("svd", "lsqr", "eigen")
 _NO_VARIANCE = float(np.finfo(np.float64).tiny)  # variances below have lost digits
 _LEAST = 1e-12  # of the scatter that shrinkage=1 would leave nothing of
 
 
-class LinearDiscriminantAnalysis(
-    ClassNamePrefixFeaturesOutMixin,
-    LinearClassifierMixin,
-    TransformerMixin,
-    Certified,
-    BaseEstimator,
-):
+class LinearDiscriminantAnalysis(Certified, ScikitLinear):
     """`sklearn.discriminant_analysis.LinearDiscriminantAnalysis` on Mercer's solver.
 
-    What differs is listed in the user guide. `mercer.FisherDiscriminant` is the same for any
-    kernel, with weights and sparse rows.
-
-    Parameters
-    ----------
-    solver : {"svd", "lsqr", "eigen"}, default="svd"
-        Which of scikit-learn's conventions to follow; directions are found in the same way for
-        all. "svd" leaves out directions without scatter within classes; "lsqr" has no `transform`.
-    shrinkage : float, "auto" or None, default=None
-        Share of a multiple of the identity in the covariance, for "lsqr" and "eigen"; "auto" is
-        that of Ledoit and Wolf, for each class in units of its columns.
-    priors : array-like of shape (n_classes,) or None, default=None
-        Probabilities of the classes; None takes their shares of the rows.
-    n_components : int or None, default=None
-        Directions that `transform` gives; None for min(n_classes - 1, n_features).
-    store_covariance : bool, default=False
-        Whether `covariance_` is kept for "svd"; for the others it always is.
-    tol : float, default=1e-4
-        For "svd": directions with less scatter within classes, relative to their columns, are left
-        out.
-    covariance_estimator : estimator or None, default=None
-        Estimates the covariance of a class for "lsqr" and "eigen", in place of `shrinkage`: has
-        `fit` and then `covariance_`.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-        The labels.
-    priors_ : array of shape (n_classes,)
-        Probabilities of the classes.
-    means_ : array of shape (n_classes, n_features)
-        Class means.
-    xbar_ : array of shape (n_features,)
-        Their mean by the priors.
-    covariance_ : array of shape (n_features, n_features)
-        The covariance that the classes share.
-    scalings_ : array of shape (n_features, rank)
-        The directions.
-    explained_variance_ratio_ : array of shape (n_components,)
-        Share of each direction in the sum of all ratios.
-    coef_, intercept_ : arrays of shape (n_classes, n_features) and (n_classes,)
-        The decision; one row for two classes.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        Residual and orthogonality of the directions.
+    Parameters, attributes and methods are scikit-learn's; `solution_` and `certificate_` come on
+    top. `solver` says which of scikit-learn's conventions to follow; directions are found in the
+    same way for all. "svd" leaves out directions without scatter within classes; "lsqr" has no
+    `transform`. What differs is listed in the user guide. `mercer.FisherDiscriminant` is the same
+    for any kernel, with weights and sparse rows.
 
     Examples
     --------
@@ -158,24 +101,6 @@ class LinearDiscriminantAnalysis(
 
     coef_: Array
     intercept_: Array
-
-    def __init__(
-        self,
-        solver: str = "svd",
-        shrinkage: float | str | None = None,
-        priors: npt.ArrayLike | None = None,
-        n_components: int | None = None,
-        store_covariance: bool = False,
-        tol: float = 1e-4,
-        covariance_estimator: Any = None,
-    ) -> None:
-        self.solver = solver
-        self.shrinkage = shrinkage
-        self.priors = priors
-        self.n_components = n_components
-        self.store_covariance = store_covariance
-        self.tol = tol
-        self.covariance_estimator = covariance_estimator
 
     @all_or_nothing
     def fit(self, X: Any, y: Any) -> Self:
@@ -193,7 +118,8 @@ class LinearDiscriminantAnalysis(
         self
             The fitted machine.
         """
-        self._check_parameters()
+        self._validate_params()
+        self._refuse_options()
         X, y = read_rows(self, X, y, ensure_min_samples=2)
         refuse_nonfinite(self, X)
         check_classification_targets(y)
@@ -224,48 +150,8 @@ class LinearDiscriminantAnalysis(
             self._n_features_out = min(self._max_components, self.scalings_.shape[1])
         return self
 
-    def transform(self, X: Any) -> Array:
-        """Project rows on the directions.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_components)
-            Their places; with solver="eigen" not centred, as in scikit-learn.
-        """
-        if self.solver == "lsqr":
-            raise NotImplementedError(
-                "transform not implemented for 'lsqr' solver (use 'svd' or 'eigen')."
-            )
-        check_is_fitted(self)
-        X = read_rows(self, X, fitting=False, dtype=np.float64)
-        refuse_nonfinite(self, X)
-        away = X - self.xbar_ if self.solver == "svd" else X
-        return np.asarray(away @ self.scalings_[:, : self._max_components])
-
-    def decision_function(self, X: Any) -> Array:
-        """Return the lead of each class.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
-            Of the second class over the first, if there are two.
-        """
-        check_is_fitted(self)
-        X = read_rows(self, X, fitting=False, dtype=np.float64)
-        refuse_nonfinite(self, X)
-        with np.errstate(over="ignore", invalid="ignore"):
-            values = X @ self.coef_.T + self.intercept_
-        return np.asarray(values.ravel() if values.shape[1] == 1 else values)
+    transform = refusing(ScikitLinear.transform)
+    decision_function = refusing(ScikitLinear.decision_function)
 
     def predict_proba(self, X: Any) -> Array:
         """Return the probabilities of the classes.
@@ -286,22 +172,10 @@ class LinearDiscriminantAnalysis(
             return np.asarray(softmax(decision, axis=1))
         return np.column_stack([expit(-decision), expit(decision)])
 
-    def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the probabilities of the classes.
-
-        Parameters
-        ----------
-        X : array-like of shape (n_samples, n_features)
-            New rows.
-
-        Returns
-        -------
-        array of shape (n_samples, n_classes)
-            In the order of `classes_`.
-        """
-        proba = self.predict_proba(X)
-        tiny = np.finfo(proba.dtype).tiny
-        return np.asarray(np.log(np.maximum(proba, tiny)))
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.array_api_support = False
+        return tags
 
     def _directions(self, X: Array, codes: Array, counts: Array) -> tuple[Array, Array]:
         """Solve in whitened columns ("svd") or in the columns as they are; give W and ratios."""
@@ -444,29 +318,19 @@ class LinearDiscriminantAnalysis(
             raise ValueError("n_components cannot be larger than min(n_features, n_classes - 1).")
         self._max_components = most if self.n_components is None else int(self.n_components)
 
-    def _check_parameters(self) -> None:
-        check_choice(self, "solver", _SOLVERS)
-        check_optional_count(self, "n_components")
-        check_flag(self, "store_covariance")
-        check_real(self, "tol", least=0.0)
-        if self.covariance_estimator is not None:
-            if self.solver == "svd":
-                raise ValueError(
-                    "covariance estimator is not supported with svd solver. Try another solver."
-                )
-            if self.shrinkage:
-                raise ValueError(
-                    "covariance_estimator and shrinkage parameters are not None. Only one of the "
-                    "two can be set."
-                )
-        if self.shrinkage is None:
-            return
-        if self.solver == "svd":
+    def _refuse_options(self) -> None:
+        """Raise where options do not go together, in scikit-learn's words."""
+        if self.covariance_estimator is not None and self.solver == "svd":
+            raise ValueError(
+                "covariance estimator is not supported with svd solver. Try another solver."
+            )
+        if self.covariance_estimator is not None and self.shrinkage:
+            raise ValueError(
+                "covariance_estimator and shrinkage parameters are not None. Only one of the two "
+                "can be set."
+            )
+        if self.shrinkage is not None and self.solver == "svd":
             raise NotImplementedError("shrinkage not supported with 'svd' solver.")
-        if self.shrinkage == "auto":
-            return
-        if not is_real(self.shrinkage) or not 0 <= float(self.shrinkage) <= 1:
-            refuse(self, "shrinkage", self.shrinkage, "be None, 'auto' or a number from 0 to 1")
 
 
 # --- quadratic discriminant ----------------------------------------------------------------------

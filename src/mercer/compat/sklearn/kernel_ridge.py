@@ -6,58 +6,24 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.metrics.pairwise import PAIRWISE_KERNEL_FUNCTIONS
+from sklearn import kernel_ridge
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base import WrappedMachine
-from mercer.compat.sklearn.kernels import check_named_kernel, kernel_matrix, known_kernel
+from mercer.compat.sklearn.kernels import kernel_matrix, known_kernel
 from mercer.kernels import Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_real, refuse
-
-_KERNELS = (*sorted(PAIRWISE_KERNEL_FUNCTIONS), "precomputed")
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimator):
+class KernelRidge(WrappedMachine, kernel_ridge.KernelRidge):
     """`sklearn.kernel_ridge.KernelRidge` on Mercer's solver: ridge regression with a kernel.
 
-    There is no constant, as in scikit-learn. What differs is listed in the user guide.
-
-    Parameters
-    ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
-        Penalty; one for each target, if an array.
-    kernel : str, callable or Kernel, default="linear"
-        A name of `sklearn.metrics.pairwise`, "precomputed", a function of two rows, or a kernel of
-        `mercer.kernels`.
-    gamma : float or None, default=None
-        Factor of "rbf", "laplacian", "poly", "sigmoid" and "chi2"; None is 1 / n_features, and 1
-        for "chi2".
-    degree : float, default=3
-        Of "poly".
-    coef0 : float, default=1
-        Constant of "poly" and "sigmoid".
-    kernel_params : dict or None, default=None
-        Arguments for a function.
-
-    Attributes
-    ----------
-    dual_coef_ : array of shape (n_samples,) or (n_samples, n_targets)
-        Coefficients of the rows.
-    X_fit_ : array or sparse matrix of shape (n_samples, n_features)
-        The training rows.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.KernelRidge
-        The Mercer machine inside.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        The residual of the equations, recomputed from the data in float64.
+    Parameters, attributes and methods are scikit-learn's; `machine_`, `solution_` and
+    `certificate_` come on top. `kernel` takes a kernel of `mercer.kernels` as well. There is no
+    constant, as in scikit-learn. What differs is listed in the user guide.
 
     Examples
     --------
@@ -68,23 +34,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
     >>> bool(abs(machine.predict([[1.5]])[0] - np.sin(1.5)) < 1e-2)
     True
     """
-
-    def __init__(
-        self,
-        alpha: float | npt.ArrayLike = 1,
-        *,
-        kernel: Any = "linear",
-        gamma: float | None = None,
-        degree: float = 3,
-        coef0: float = 1,
-        kernel_params: Any = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.kernel_params = kernel_params
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -104,7 +53,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
         self
             The fitted machine.
         """
-        self._check_parameters()
+        self._validate_params()
         given = self._is_matrix()
         sparse = False if given else ("csr", "csc")
         X, y = read_rows(self, X, y, accept_sparse=sparse, multi_output=True, y_numeric=True)
@@ -143,7 +92,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = not self._is_matrix()
-        tags.input_tags.pairwise = self._is_matrix()
         return tags
 
     def _is_matrix(self) -> bool:
@@ -151,10 +99,3 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, WrappedMachine, BaseEstimato
 
     def _penalty(self) -> Any:
         return np.asarray(self.alpha, dtype=np.float64) if np.ndim(self.alpha) else self.alpha
-
-    def _check_parameters(self) -> None:
-        if np.ndim(self.alpha) == 0:
-            check_real(self, "alpha", least=0)
-        check_named_kernel(self, _KERNELS)
-        if not isinstance(self.kernel_params, dict | None):
-            refuse(self, "kernel_params", self.kernel_params, "be a dictionary or None")

@@ -26,7 +26,6 @@ from mercer.kernels import (
     Sigmoid,
 )
 from mercer.kernels.default_kernels import spread_of_entries
-from mercer.machines.base.parameters import check_choice, check_real, refuse
 from mercer.machines.base.targets import distinct_rows
 from mercer.rows.points import take
 
@@ -57,18 +56,6 @@ class ShiftedPower(Kernel):
     def expression(self) -> Expression:
         """Write the power of the shifted dot product."""
         return (self.gamma * ex.Dot() + self.coef0) ** self.degree
-
-
-def check_named_kernel(machine: Any, names: tuple[str, ...]) -> None:
-    """Check kernel, gamma, degree and coef0 of machines whose gamma is a number or None."""
-    if isinstance(machine.kernel, str):
-        check_choice(machine, "kernel", names)
-    elif not callable(machine.kernel) and not isinstance(machine.kernel, Kernel):
-        refuse(machine, "kernel", machine.kernel, "be a name, a function, or a Mercer kernel")
-    if machine.gamma is not None:
-        check_real(machine, "gamma", least=0)
-    check_real(machine, "degree", least=0)
-    check_real(machine, "coef0")
 
 
 def translate(machine: Any, X: Points, weights: Array) -> tuple[Kernel, float]:

@@ -40,6 +40,8 @@ _CLASSES = (
     _probA?, _probB?: f8[_]
 """
 )
+# what constructors of scikit-learn's classes set that are no parameters of them
+_LIBSVM = frozenset({"C", "nu", "epsilon", "probability", "class_weight", "random_state"})
 _ONE = _SVM + "n_support_: i4[1]\nn_iter_: int\n"
 for _name, _text in (
     ("SVC", _CLASSES),
@@ -48,7 +50,9 @@ for _name, _text in (
     ("NuSVR", _ONE),
     ("OneClassSVM", _ONE + "offset_: f8[1]"),
 ):
-    machine(getattr(compat, _name), _text, name=f"sklearn.{_name}")
+    _kind = getattr(compat, _name)
+    _unused = _LIBSVM - set(_kind._get_param_names())
+    machine(_kind, _text, name=f"sklearn.{_name}", forgets=_unused)
 
 _LINEAR = "solution_?: Solution\n_judgement?: Certificate\nn_iter_: int | i[_]\n"
 
@@ -176,6 +180,7 @@ machine(
     _n_features_out: int
     """,
     name="sklearn.CCA",
+    forgets=frozenset({"deflation_mode", "mode", "algorithm"}),  # of scikit-learn's constructor
 )
 
 

@@ -6,79 +6,25 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import OutlierMixin
+from sklearn import svm
 
 from mercer import machines
 from mercer.array_types import Array
 from mercer.compat.sklearn.base import NOTHING, DropIn
 from mercer.kernels import Kernel
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_share
 from mercer.machines.base.sharing import Sharing
 
 
-class OneClassSVM(OutlierMixin, DropIn):
+class OneClassSVM(DropIn, svm.OneClassSVM):
     """`sklearn.svm.OneClassSVM` on Mercer's solver: where rows are common.
 
+    Parameters, attributes and methods are scikit-learn's; `machine_`, `solution_` and
+    `certificate_` come on top. `kernel` takes a kernel of `mercer.kernels` as well. `shrinking`,
+    `cache_size` and `verbose` are accepted: the solver decides by itself, and
+    `mercer.config(memory=...)` sets what may be used.
+
     What differs is listed in the user guide.
-
-    Parameters
-    ----------
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel, default="rbf"
-        What similarity is. A function is called with two collections of rows, as they came, and
-        gives their matrix; a kernel of `mercer.kernels` is taken as it is.
-    degree : int, default=3
-        Of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of "rbf", "poly" and "sigmoid"; "scale" is 1 / (n_features * X.var()), "auto" is
-        1 / n_features.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions.
-    nu : float, default=0.5
-        Upper bound on the share of training rows called outliers, lower bound on that of support
-        vectors.
-    shrinking : bool, default=True
-        Accepted; the solver decides by itself.
-    cache_size : float, default=200
-        Accepted; `mercer.config(memory=...)` sets what may be used.
-    verbose : bool, default=False
-        Accepted; nothing is printed.
-    max_iter : int, default=-1
-        Largest number of pair steps; -1 for max(10^7, 100 n).
-
-    Attributes
-    ----------
-    support_ : int32 array of shape (n_SV,)
-        Rows with a nonzero coefficient.
-    support_vectors_ : array or sparse matrix of shape (n_SV, n_features)
-        These rows; empty for a precomputed kernel and for functions.
-    n_support_ : int32 array of shape (1,)
-        How many there are.
-    dual_coef_ : array or sparse matrix of shape (1, n_SV)
-        Their coefficients.
-    coef_ : array or sparse matrix of shape (1, n_features)
-        Weights of the columns; only for kernel="linear".
-    intercept_ : array of shape (1,)
-        The constant of the function.
-    offset_ : array of shape (1,)
-        The score at the border: minus `intercept_`.
-    fit_status_ : int
-        0 if the tolerance was reached, else 1.
-    n_iter_ : int
-        Pair steps.
-    shape_fit_ : tuple of int
-        The shape of X.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.OneClassSVM
-        The Mercer machine inside.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        Duality gap, optimality conditions and feasibility, computed from the data in float64 when
-        first read.
 
     Examples
     --------
@@ -87,31 +33,6 @@ class OneClassSVM(OutlierMixin, DropIn):
     >>> machine.predict([[0.45], [3.0]]).tolist()
     [1, -1]
     """
-
-    def __init__(
-        self,
-        *,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        nu: float = 0.5,
-        shrinking: bool = True,
-        cache_size: float = 200,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-    ) -> None:
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.tol = tol
-        self.nu = nu
-        self.shrinking = shrinking
-        self.cache_size = cache_size
-        self.verbose = verbose
-        self.max_iter = max_iter
 
     @all_or_nothing
     def fit(self, X: Any, y: Any = None, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -131,7 +52,7 @@ class OneClassSVM(OutlierMixin, DropIn):
         self
             The fitted machine.
         """
-        self._check_parameters()
+        self._validate_params()
         self._solve(X, NOTHING, sample_weight)
         self._keep_support(np.arange(len(self.machine_.support_)))
         self.offset_ = -self.intercept_
@@ -187,10 +108,6 @@ class OneClassSVM(OutlierMixin, DropIn):
     def sharing(self) -> Sharing | None:
         """Return how fits for several nu are solved together."""
         return self._sharing(("nu",))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_share(self, "nu")
 
     def _machine(self, kernel: Kernel, targets: Array, weights: Array) -> machines.OneClassSVM:
         return machines.OneClassSVM(kernel, float(self.nu), **self._solving())

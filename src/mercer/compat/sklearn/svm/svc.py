@@ -3,32 +3,25 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from inspect import signature
 from itertools import combinations
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import ClassifierMixin
+from sklearn import svm
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import machines
 from mercer.array_types import Array, Points
-from mercer.compat.sklearn.base import (
-    DropIn,
-    check_random_state,
-    check_weight_of_slack,
-    masked_weights,
-    refuse_one_class_left,
-)
+from mercer.compat.sklearn.base import DropIn, masked_weights, refuse_one_class_left
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.machine import all_or_nothing
-from mercer.machines.base.parameters import check_choice, check_flag, check_share
 from mercer.machines.base.sharing import Fold, FoldPath, KnownClassifier, Sharing
 from mercer.machines.base.targets import (
-    check_class_weight,
     class_weights,
     classes_of,
     refuse_mixed_labels,
@@ -67,13 +60,10 @@ _DEPRECATED = (
     "The `probability` parameter was deprecated in scikit-learn 1.9 and goes in 1.11, and with it "
     "here. mercer.SVC(probability=True) stays; CalibratedClassifierCV is the other way."
 )
-_OTHER_MAP = (
-    "Attribute `%s` was deprecated in scikit-learn 1.9 and goes in 1.11. It is empty here: "
-    "probabilities are made by another map than Platt's."
-)
+_DEFAULT = signature(svm.SVC).parameters["probability"].default
 
 
-class PairClassifier(ClassifierMixin, DropIn):
+class PairClassifier(DropIn):
     """Base of the classifiers.
 
     With two classes a positive value speaks for the second. With more, scikit-learn's values of
@@ -87,6 +77,7 @@ class PairClassifier(ClassifierMixin, DropIn):
     decision_function_shape: str
     break_ties: bool
     probability: Any
+    _probA = _probB = np.zeros(0)  # noqa: N815  (the map is another than Platt's)
 
     @all_or_nothing
     def fit(self, X: Any, y: Any, sample_weight: npt.ArrayLike | None = None) -> Self:
@@ -106,8 +97,8 @@ class PairClassifier(ClassifierMixin, DropIn):
         self
             The fitted machine.
         """
-        self._check_parameters()
-        if self.probability != "deprecated":
+        self._validate_params()
+        if self.probability != _DEFAULT:
             warnings.warn(_DEPRECATED, FutureWarning, stacklevel=3)
         refuse_mixed_labels(self, y)
         labels = self._solve(X, y, sample_weight)
@@ -160,7 +151,7 @@ class PairClassifier(ClassifierMixin, DropIn):
         values = self._pair_values(X)
         return self._labels(self.machine_._scheme, self.classes_, values)
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @available_if(svm.SVC._check_proba)  # type: ignore[untyped-decorator]
     def predict_proba(self, X: Any) -> Array:
         """Estimate the probability of each class at new rows; needs `probability=True`.
 
@@ -181,7 +172,7 @@ class PairClassifier(ClassifierMixin, DropIn):
             )
         return np.asarray(self.machine_.predict_proba(self._new(X)))
 
-    @available_if(lambda self: self._has_probabilities())  # type: ignore[untyped-decorator]
+    @available_if(svm.SVC._check_proba)  # type: ignore[untyped-decorator]
     def predict_log_proba(self, X: Any) -> Array:
         """Return the logarithm of `predict_proba`.
 
@@ -197,16 +188,6 @@ class PairClassifier(ClassifierMixin, DropIn):
         """
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.predict_proba(X)))
-
-    @property
-    def probA_(self) -> Array:
-        """Empty, and deprecated: probabilities are not Platt's here."""
-        return _no_parameters("probA_")
-
-    @property
-    def probB_(self) -> Array:
-        """Empty, and deprecated: probabilities are not Platt's here."""
-        return _no_parameters("probB_")
 
     def _pair_values(self, X: Any) -> Array:
         check_is_fitted(self)
@@ -255,11 +236,6 @@ class PairClassifier(ClassifierMixin, DropIn):
     def _wants_probabilities(self) -> bool:
         return not isinstance(self.probability, str) and bool(self.probability)
 
-    def _has_probabilities(self) -> bool:
-        if not self._wants_probabilities():
-            raise AttributeError("predict_proba is not available when probability=False")
-        return True
-
     def _sign(self) -> float:
         return 1.0 if len(self.machine_.classes_) == 2 else -1.0
 
@@ -271,20 +247,6 @@ class PairClassifier(ClassifierMixin, DropIn):
         totals = np.bincount(codes, weights[kept], minlength=len(self.classes_))
         factors = class_weights(self, self.class_weight, self.classes_, totals)
         return np.ones(len(self.classes_)) if factors is None else factors
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_class_weight(self)
-        check_choice(self, "decision_function_shape", ("ovo", "ovr"))
-        check_flag(self, "break_ties")
-        if self.probability != "deprecated":
-            check_flag(self, "probability")
-        check_random_state(self)
-
-
-def _no_parameters(name: str) -> Array:
-    warnings.warn(_OTHER_MAP % name, FutureWarning, stacklevel=3)
-    return np.zeros(0)
 
 
 def _votes(scheme: OneVsOne, values: Array) -> Array:
@@ -301,80 +263,17 @@ def _votes(scheme: OneVsOne, values: Array) -> Array:
 # Drop-in for `sklearn.svm.SVC`.
 
 
-class SVC(PairClassifier):
+class SVC(PairClassifier, svm.SVC):
     """`sklearn.svm.SVC` on Mercer's solver: C-support vector classification.
 
+    Parameters, attributes and methods are scikit-learn's; `machine_`, `solution_` and
+    `certificate_` come on top. `kernel` takes a kernel of `mercer.kernels` as well. `shrinking`,
+    `cache_size` and `verbose` are accepted: the solver decides by itself, and
+    `mercer.config(memory=...)` sets what may be used.
+    `random_state` is accepted: nothing is random. Probabilities keep the order of the decision;
+    they are not Platt's, so `probA_` and `probB_` are empty.
+
     What differs is listed in the user guide.
-
-    Parameters
-    ----------
-    C : float, default=1.0
-        Weight of the slack; infinity allows none.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel, default="rbf"
-        What similarity is. A function is called with two collections of rows, as they came, and
-        gives their matrix; a kernel of `mercer.kernels` is taken as it is.
-    degree : int, default=3
-        Of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of "rbf", "poly" and "sigmoid"; "scale" is 1 / (n_features * X.var()), "auto" is
-        1 / n_features.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
-    shrinking : bool, default=True
-        Accepted; the solver decides by itself.
-    probability : bool, default=False
-        Whether to calibrate `predict_proba`. It stays: there is no warning.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions.
-    cache_size : float, default=200
-        Accepted; `mercer.config(memory=...)` sets what may be used.
-    class_weight : dict, "balanced" or None, default=None
-        Factor on C for each label; "balanced" gives every class the same total.
-    verbose : bool, default=False
-        Accepted; nothing is printed.
-    max_iter : int, default=-1
-        Largest number of pair steps; -1 for max(10^7, 100 n).
-    decision_function_shape : {"ovo", "ovr"}, default="ovr"
-        With more than two classes: one value per pair of classes, or one per class.
-    break_ties : bool, default=False
-        Whether `predict` takes the largest decision where several classes have most votes; else
-        the first of them.
-    random_state : int, RandomState or None, default=None
-        Accepted; nothing is random.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-        The labels, sorted.
-    class_weight_ : array of shape (n_classes,)
-        Factor on C for each class.
-    support_ : int32 array of shape (n_SV,)
-        Rows with a nonzero coefficient, those of the first class first.
-    support_vectors_ : array or sparse matrix of shape (n_SV, n_features)
-        These rows; empty for a precomputed kernel and for functions.
-    n_support_ : int32 array of shape (n_classes,)
-        How many of them each class has.
-    dual_coef_ : array or sparse matrix of shape (n_classes - 1, n_SV)
-        Their coefficients, in LIBSVM's layout.
-    coef_ : array or sparse matrix of shape (n_pairs, n_features)
-        Weights of the columns; only for kernel="linear".
-    intercept_ : array of shape (n_pairs,)
-        The constants of the decision functions.
-    fit_status_ : int
-        0 if the tolerance was reached, else 1.
-    n_iter_ : int32 array of shape (n_pairs,)
-        Steps of all pairs together, which are solved as one.
-    shape_fit_ : tuple of int
-        The shape of X.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.SVC
-        The Mercer machine inside.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        Duality gap, optimality conditions and feasibility, computed from the data in float64 when
-        first read.
 
     Examples
     --------
@@ -388,48 +287,9 @@ class SVC(PairClassifier):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        C: float = 1.0,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | str = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: Mapping[Any, float] | str | None = None,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-
     def sharing(self) -> Sharing | None:
         """Return how fits for several C are solved together."""
         return self._sharing(("C",))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_weight_of_slack(self)
 
     def _machine(self, kernel: Kernel, targets: Array, weights: Array) -> machines.SVC:
         return machines.SVC(
@@ -446,80 +306,17 @@ class SVC(PairClassifier):
 # Drop-in for `sklearn.svm.NuSVC`.
 
 
-class NuSVC(PairClassifier):
+class NuSVC(PairClassifier, svm.NuSVC):
     """`sklearn.svm.NuSVC` on Mercer's solver: classification with a share nu of errors.
 
+    Parameters, attributes and methods are scikit-learn's; `machine_`, `solution_` and
+    `certificate_` come on top. `kernel` takes a kernel of `mercer.kernels` as well. `shrinking`,
+    `cache_size` and `verbose` are accepted: the solver decides by itself, and
+    `mercer.config(memory=...)` sets what may be used.
+    `random_state` is accepted: nothing is random. Probabilities keep the order of the decision;
+    they are not Platt's, so `probA_` and `probB_` are empty.
+
     What differs is listed in the user guide.
-
-    Parameters
-    ----------
-    nu : float, default=0.5
-        Upper bound on the share of margin errors and lower bound on that of support vectors.
-    kernel : {"linear", "poly", "rbf", "sigmoid", "precomputed"}, callable or Kernel, default="rbf"
-        What similarity is. A function is called with two collections of rows, as they came, and
-        gives their matrix; a kernel of `mercer.kernels` is taken as it is.
-    degree : int, default=3
-        Of kernel="poly".
-    gamma : {"scale", "auto"} or float, default="scale"
-        Factor of "rbf", "poly" and "sigmoid"; "scale" is 1 / (n_features * X.var()), "auto" is
-        1 / n_features.
-    coef0 : float, default=0.0
-        Constant of "poly" and "sigmoid".
-    shrinking : bool, default=True
-        Accepted; the solver decides by itself.
-    probability : bool, default=False
-        Whether to calibrate `predict_proba`. It stays: there is no warning.
-    tol : float, default=1e-3
-        Largest violation of the optimality conditions.
-    cache_size : float, default=200
-        Accepted; `mercer.config(memory=...)` sets what may be used.
-    class_weight : dict, "balanced" or None, default=None
-        How much rows of each label count; "balanced" gives every class the same total.
-    verbose : bool, default=False
-        Accepted; nothing is printed.
-    max_iter : int, default=-1
-        Largest number of pair steps; -1 for max(10^7, 100 n).
-    decision_function_shape : {"ovo", "ovr"}, default="ovr"
-        With more than two classes: one value per pair of classes, or one per class.
-    break_ties : bool, default=False
-        Whether `predict` takes the largest decision where several classes have most votes; else
-        the first of them.
-    random_state : int, RandomState or None, default=None
-        Accepted; nothing is random.
-
-    Attributes
-    ----------
-    classes_ : array of shape (n_classes,)
-        The labels, sorted.
-    class_weight_ : array of shape (n_classes,)
-        Factor on C for each class.
-    support_ : int32 array of shape (n_SV,)
-        Rows with a nonzero coefficient, those of the first class first.
-    support_vectors_ : array or sparse matrix of shape (n_SV, n_features)
-        These rows; empty for a precomputed kernel and for functions.
-    n_support_ : int32 array of shape (n_classes,)
-        How many of them each class has.
-    dual_coef_ : array or sparse matrix of shape (n_classes - 1, n_SV)
-        Their coefficients, in LIBSVM's layout.
-    coef_ : array or sparse matrix of shape (n_pairs, n_features)
-        Weights of the columns; only for kernel="linear".
-    intercept_ : array of shape (n_pairs,)
-        The constants of the decision functions.
-    fit_status_ : int
-        0 if the tolerance was reached, else 1.
-    n_iter_ : int32 array of shape (n_pairs,)
-        Steps of all pairs together, which are solved as one.
-    shape_fit_ : tuple of int
-        The shape of X.
-    n_features_in_ : int
-        The number of columns of X.
-    machine_ : mercer.SVC
-        The Mercer machine inside.
-    solution_ : Solution
-        How the solver ended.
-    certificate_ : Certificate
-        Duality gap, optimality conditions and feasibility, computed from the data in float64 when
-        first read.
 
     Examples
     --------
@@ -534,48 +331,9 @@ class NuSVC(PairClassifier):
         "specified nu is infeasible: all samples with positive weights belong to the same class"
     )
 
-    def __init__(
-        self,
-        *,
-        nu: float = 0.5,
-        kernel: Any = "rbf",
-        degree: int = 3,
-        gamma: float | str = "scale",
-        coef0: float = 0.0,
-        shrinking: bool = True,
-        probability: bool | str = "deprecated",
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        class_weight: Mapping[Any, float] | str | None = None,
-        verbose: bool | int = False,
-        max_iter: int = -1,
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        random_state: Any = None,
-    ) -> None:
-        self.nu = nu
-        self.kernel = kernel
-        self.degree = degree
-        self.gamma = gamma
-        self.coef0 = coef0
-        self.shrinking = shrinking
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.class_weight = class_weight
-        self.verbose = verbose
-        self.max_iter = max_iter
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.random_state = random_state
-
     def sharing(self) -> Sharing | None:
         """Return how fits for several nu are solved together."""
         return self._sharing(("nu",))
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_share(self, "nu")
 
     def _machine(self, kernel: Kernel, targets: Array, weights: Array) -> machines.SVC:
         return machines.SVC(
