@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -31,11 +32,13 @@ class _Limits:
     lock: threading.Lock = field(default_factory=threading.Lock)
     held: list[int] = field(default_factory=list)
     own: list[int] = field(default_factory=list)
+    now: list[int] = field(default_factory=list)
 
     def begin(self, limit: int) -> None:
         with self.lock:
             if not self.held:
                 self.own = [library.num_threads for library in _libraries()]
+                self.now = list(self.own)
             self.held.append(limit)
             self._apply()
 
@@ -45,8 +48,11 @@ class _Limits:
             self._apply()
 
     def _apply(self) -> None:
-        for library, own in zip(_libraries(), self.own, strict=True):
-            library.set_num_threads(min([own, *self.held]))
+        for k, library in enumerate(_libraries()):
+            wanted = min([self.own[k], *self.held])
+            if wanted != self.now[k]:
+                library.set_num_threads(wanted)
+                self.now[k] = wanted
 
 
 _LIMITS = _Limits()
@@ -80,7 +86,7 @@ def blas_threads_for(*data: Any) -> Any:
         The samples and, where there are any, the targets.
     """
     shapes = [_shape(value) for value in data if value is not None]
-    few = all(shape[0] <= _FEW and np.prod(shape) <= _SMALL for shape in shapes)
+    few = all(shape[0] <= _FEW and prod(shape) <= _SMALL for shape in shapes)
     return blas_threads(1 if shapes and few else thread_limit())
 
 

@@ -21,9 +21,11 @@ from mercer.gram.policy import (
     FLOAT32_RANGE,
     FLOAT64_ROWS,
     LARGEST_STORED,
+    MILD,
     NARROW,
     NARROW_ROWS,
     NONZERO_COST,
+    PART_OF_ROWS,
     ROWS_PER_FEATURE,
     SQUARED,
     STIFF,
@@ -203,7 +205,8 @@ def _choose(
         needed += panel_bytes(n)
     kept = need is Need.BOX and choose_backend().keeps(dense_bytes(n, dtype))
     fits = within_budget(needed) and not (need is Need.BOX and n > LARGEST_STORED)
-    factored = _by_features(expression, X, need, fits)
+    shared = fits and _share_matrix(form, expression, X, cost)
+    factored = None if shared else _by_features(expression, X, need, fits)
     if factored is not None:
         return factored
     source = Source(expression, X, dtype, is_proven(kernel))
@@ -256,6 +259,19 @@ def _is_stiff(expression: Expression, X: Points, cost: float) -> bool:
         return False
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(not cost * Source(expression, X).diag().max(initial=0.0) < STIFF)
+
+
+def _share_matrix(form: Form | None, expression: Expression, X: Points, cost: float) -> bool:
+    """Return whether programmes share K, each on few of the rows, and need few pair steps.
+
+    An interior point method squares the features of each programme anew.
+    """
+    if form is None or form.sums > 1 or form.largest > PART_OF_ROWS * row_count(X):
+        return False
+    if feature_map_of(expression, X) is None:
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(cost * Source(expression, X).diag().max(initial=0.0) < MILD)
 
 
 def _for_passes(source: Source, copies: int) -> Gram:

@@ -118,3 +118,18 @@ def test_hostile_samples_are_certified_or_said_to_be_inaccurate(machine, kind, s
     assert found.certificate_.ok
     if isinstance(machine, OneClassSVM | EnclosingBall):
         assert (found.predict(X) < 0).mean() <= machine.nu + 1.0 / 30
+
+
+@pytest.mark.parametrize(("C", "solver"), [(1.0, "SMO"), (1e4, "Each")])
+def test_many_small_pairs_of_a_linear_kernel_share_a_stored_matrix(C, solver):
+    rng = np.random.default_rng(0)
+    codes = np.arange(1200) % 10
+    X = rng.standard_normal((1200, 4)) + 2.0 * rng.standard_normal((10, 4))[codes]
+    found = SVC(Linear(), C=C).fit(X, codes)
+    assert found.solution_.solver.startswith(solver)
+    assert found.solution_.status is Status.SOLVED and found.certificate_.ok
+
+
+def test_programmes_on_most_of_the_rows_keep_their_features():
+    X, codes, _ = data(1200)
+    assert SVC(Linear(), C=1.0).fit(X, codes).solution_.solver.startswith("Each")

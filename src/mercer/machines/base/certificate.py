@@ -26,7 +26,7 @@ from mercer.machines.base.approximate import in_words, is_trying_settings
 from mercer.rows.devices import where_rows_are
 from mercer.rows.points import is_objects, is_sparse, to_host
 from mercer.solvers.base import Solution, Solver, Status
-from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify, norms
+from mercer.solvers.certificate import VACUOUS, Certificate, StreamQuantities, certify
 
 Judge = Callable[[Any, Any], Certificate]
 
@@ -264,13 +264,20 @@ def _near(X: Points) -> bool:
     """
     if is_sparse(X) or is_objects(X) or X.dtype.kind != "f" or X.size == 0:
         return True  # zeros in most places, or no numbers
-    low, high = X.min(axis=0), X.max(axis=0)  # not abs(X), which would copy X
+    # sums and ends of columns are soon found along them; not of all rows, which would copy X
+    some = np.ascontiguousarray(to_host(X[:: max(1, len(X) // _MIDDLE)]).T)
+    if some.shape[1] == len(X):
+        low, high, mean = some.min(axis=1), some.max(axis=1), some.mean(axis=1)
+    else:
+        low, high, mean = X.min(axis=0), X.max(axis=0), to_host(X.mean(axis=0))
     spread = float((high - low).max())
-    some = to_host(X[:: max(1, len(X) // _MIDDLE)])
-    middle = np.median(some, axis=0)
-    typical = float(np.median(norms((some - middle).T)))
-    moved = float(np.linalg.norm(to_host(X.mean(axis=0)) - middle))
-    return bool(max(high.max(), -low.min()) <= _FAR * spread and moved <= _FAR * typical)
+    if not max(float(high.max()), -float(low.min())) <= _FAR * spread < np.inf:
+        return False
+    half = some.shape[1] // 2  # the upper of two medians serves; np.median takes ten times as long
+    middle = np.partition(some, half, axis=1)[:, half]
+    away, moved = (some - middle[:, None]) / spread, (mean - middle) / spread
+    typical = np.partition(np.einsum("ji,ji->i", away, away), half)[half]
+    return bool(moved @ moved <= _FAR**2 * typical)
 
 
 def _apart(gram: Gram, diagonal: Array, size: float) -> bool:

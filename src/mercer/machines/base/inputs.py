@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from math import sqrt
 from typing import Any
 
@@ -261,6 +262,9 @@ def refuse_empty_columns(machine: Any, X: Points, weights: Array) -> None:
 _PASSING = ContextVar("passing", default=False)  # of each thread
 
 
+_ON_THE_HOST = frozenset({np.ndarray, float, int, bool, str, type(None)})
+
+
 @contextmanager
 def passing_fits() -> Iterator[None]:
     """Let rows that machines keep stay on the card: these are asked for answers, and dropped."""
@@ -283,6 +287,8 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
     >>> at_rest((1, "rows"))
     (1, 'rows')
     """
+    if type(value) in _ON_THE_HOST:
+        return value
     if isinstance(value, CardRows):
         return value if _PASSING.get() else value.on_host()
     if hasattr(value, "keeps_card_rows"):
@@ -290,24 +296,32 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
         if isinstance(rows, CardRows):
             rows.forget_given()
         return value
-    record = is_dataclass(value) and not isinstance(value, type)
-    if not record and type(value) not in (tuple, list):
+    names = _fields(type(value))
+    if names is None and type(value) not in (tuple, list):
         return value
     known = {} if known is None else known
     if id(value) not in known:
-        known[id(value)] = value, _rested(value, known, record)  # held, so that no other has its id
+        known[id(value)] = value, _rested(value, known, names)  # held, so that no other has its id
     return known[id(value)][1]
 
 
-def _rested(value: Any, known: dict[int, Any], record: bool) -> Any:
-    if not record:
+def _rested(value: Any, known: dict[int, Any], names: tuple[str, ...] | None) -> Any:
+    if names is None:
         parts = [at_rest(part, known) for part in value]
         same = all(map(operator.is_, parts, value))
         return value if same else type(value)(parts)
-    held = {each.name: getattr(value, each.name, None) for each in fields(value) if each.init}
+    held = {name: getattr(value, name, None) for name in names}
     found = {name: at_rest(part, known) for name, part in held.items()}
     changed = {name: part for name, part in found.items() if part is not held[name]}
     return replace(value, **changed) if changed else value
+
+
+@cache
+def _fields(kind: type) -> tuple[str, ...] | None:
+    """Return the names of the fields of a dataclass; None of any other class."""
+    if not is_dataclass(kind):
+        return None
+    return tuple(each.name for each in fields(kind) if each.init)
 
 
 # --- reading -------------------------------------------------------------------------------------

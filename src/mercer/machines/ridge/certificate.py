@@ -138,7 +138,9 @@ def _measure(
     dual = _linear_system_dual(problem, value) if len(value.coef) else None
     judged = _linear_system_primal(problem, value) if primal or dual is None else dual
     residual, relative = norms(judged.residual), judged.relative
-    left = np.zeros(1) if dual is None else np.where(problem.penalties > 0, dual.relative, 0.0)
+    left = np.zeros(1)
+    if dual is not None:
+        left = np.where(problem.penalties > 0, dual.relative if primal else relative, 0.0)
     bias = np.zeros(1)
     if problem.bias:
         pulls, most = np.abs(judged.pull).sum(axis=0), np.abs(judged.most_pull).sum(axis=0)

@@ -115,6 +115,11 @@ class BoxQP:
         return np.broadcast_to(np.asarray(self.epsilon, dtype=np.float64), self.linear.shape)
 
     @cached_property
+    def _typical_square(self) -> float:
+        """Return the median squared length of feature vectors."""
+        return median(np.abs(self.unwrapped.base.diag()))
+
+    @cached_property
     def shift(self) -> Array | None:
         """Return what the Gram adds to its diagonal for each variable; None where nothing."""
         shift = self.unwrapped.shift
@@ -283,7 +288,7 @@ class BoxQP:
         size = float(np.abs(self.totals).sum())
         if size == 0.0:  # a share of the rows below the smallest number: only b = 0, and no margin
             return 0.0
-        middle = float(np.median(np.abs(self.unwrapped.base.diag()))) * size
+        middle = self._typical_square * size
         if self.linear.any():
             return min(1.0, max(float(np.atleast_1d(multipliers)[0]), _NO_BALL * middle))
         rho = -float(np.atleast_1d(multipliers) @ self.totals) / size
@@ -1084,3 +1089,9 @@ def spread_of(targets: Array) -> float:
     """Return what a tolerance in units of y is relative to where y spreads by less than a unit."""
     spread = float(np.ptp(targets)) if len(targets) else 0.0
     return min(1.0, spread) or 1.0
+
+
+def median(values: Array) -> float:
+    """Return the median; of an even number, the upper of two: np.median takes ten times as long."""
+    half = len(values) // 2
+    return float(np.partition(values, half)[half])

@@ -10,6 +10,7 @@ from mercer.array_types import Array
 from mercer.gram.accurate_products import exact_rows, exact_rows_of_several
 from mercer.machines.svm.active_set_newton import largest, newton
 from mercer.machines.svm.descent import BoxState, Criterion, Engine, Gap, Violation
+from mercer.machines.svm.problem import median
 from mercer.solvers.base import Status
 
 _RESOLVED = 50.0  # roundings of F: what a descent can resolve before its level is taken off
@@ -97,7 +98,7 @@ def _lower(part: BoxState, criterion: Criterion, tol: float) -> float:
 def _smallest(part: BoxState) -> float:
     """Return a violation that float64 just resolves, at a feature vector of median length."""
     lengths = np.sqrt(np.abs(part.problem.gram.diag()))
-    return _SMALLEST * float(np.median(lengths) * (lengths @ np.abs(part.b)))
+    return _SMALLEST * median(lengths) * float(lengths @ np.abs(part.b))
 
 
 def _refined(engine: Engine, part: BoxState, criterion: Criterion, tol: float) -> Status:

@@ -241,7 +241,10 @@ class StoredEngine(Engine):
 
     def descend(self, parts: list[BoxState], tol: float) -> None:
         """Run the compiled loop on all parts together, or on as many as the memory allows."""
-        count = descents_at_once(self.K, max((len(part.b) for part in parts), default=1))
+        if len(parts) < 2:
+            self._descend(parts, tol)
+            return
+        count = descents_at_once(self.K, max(len(part.b) for part in parts))
         for first in range(0, len(parts), count):
             self._descend(parts[first : first + count], tol)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
@@ -12,11 +12,9 @@ import numpy as np
 from mercer.array_types import Array
 from mercer.backends import choose_backend
 from mercer.backends.box_programs import Box, BoxAnswer, multiplier
-from mercer.gram import CachedGram, DenseGram, LazyGram
+from mercer.gram import CachedGram, LazyGram
 from mercer.gram.evaluated import Source
 from mercer.gram.policy import LARGEST_STORED, box_bytes, largest_set
-from mercer.machines.clustering.lloyd import Lloyd
-from mercer.machines.clustering.problem import Partition
 from mercer.machines.svm.descent import VIOLATION, BoxState, Criterion, Engine, begin
 from mercer.machines.svm.problem import BoxQP, Many
 from mercer.machines.svm.smo import (
@@ -30,7 +28,6 @@ from mercer.machines.svm.smo import (
     starts,
 )
 from mercer.resources import rows_at_once, within_budget
-from mercer.rows.chunks import slices
 from mercer.rows.points import row_count, take
 from mercer.solvers.base import Solution, Solver, Status, Watch
 
@@ -48,7 +45,6 @@ SMALLEST = 256
 GROWTH, LEAST_JOINING = 2.0, 256  # times the support vectors known: how many join, at least
 SPARE = 1.5  # times the free variables: a set must hold them all with room to spare
 SAMPLED, ONE_IN = 128, 8  # points of a sample: at least, and one in so many
-LEAST_NEAR, NEAR = 64, 128  # variables nearest to deciding: at least, and one in so many
 STRONGEST = 8  # one in so many that join is among the worst; the others are evenly spaced
 
 
@@ -174,37 +170,16 @@ def _largest(index: Array, value: Array, count: int) -> Array:
     return np.asarray(index[np.argpartition(-value, count)[:count]])
 
 
-def sample_points(n: int, blocks: list[SharedRows]) -> tuple[Array, Array]:
-    """Return which of n points are a fair sample of each block, and which a much smaller one.
+def sample_points(n: int, blocks: list[SharedRows]) -> Array:
+    """Return which of n points are a fair sample: one in so many of each block, some of small ones.
 
     Points of one block are those that the same programmes have: a class, where these are pairs.
     """
-    return _one_in(ONE_IN, n, blocks), _one_in(ONE_IN**2, n, blocks)
-
-
-def _one_in(count: int, n: int, blocks: list[SharedRows]) -> Array:
-    """Return one in so many of the points of each block, some of small ones."""
     chosen = np.zeros(n, dtype=bool)
     for block in blocks:
         points = np.arange(n)[block.points]
-        taken = min(len(points), max(SAMPLED, len(points) // count))
+        taken = min(len(points), max(SAMPLED, len(points) // ONE_IN))
         chosen[points[np.linspace(0, len(points) - 1, taken).astype(np.int64)]] = True
-    return chosen
-
-
-def near_points(parts: Iterable[tuple[BoxState, Standing]], n: int) -> Array:
-    """Return which of n points are in use, violate a condition of a programme, or are near to that.
-
-    Programmes get all of these that they have: rows near in one of them are often so in another.
-    """
-    chosen = np.zeros(n, dtype=bool)
-    for part, now in parts:
-        wrong = np.maximum(now.rising - now.level, now.level - now.falling)
-        used = part.b != 0
-        matter = int(np.count_nonzero(used | (wrong > 0)))
-        wrong[used] = np.inf
-        count = max(LEAST_NEAR, len(used) // NEAR, int(SPARE * matter))
-        chosen[part.points(_largest(np.arange(len(used)), wrong, count))] = True
     return chosen
 
 
@@ -465,151 +440,6 @@ def _count(index: Any) -> int:
     return index.stop - index.start if isinstance(index, slice) else len(index)
 
 
-# --- divide --------------------------------------------------------------------------------------
-#
-# Clusters of rows that hardly touch each other: box programmes solved apart, as a start together.
-#
-# K between rows of different clusters of K-means in feature space is small beside K within. So
-# the programmes of the clusters, each with a small K of its own, find most of what the programme
-# of all rows has in use and at its bounds (Hsieh, Si and Dhillon 2014, A divide-and-conquer
-# solver for kernel support vector machines). Where the sums of all are zero those of each cluster
-# are, too: the answers side by side are feasible as they are.
-#
-# K times these answers is then needed for all rows, once. From the answer on a sample the rows in
-# use come to be known set by set: so clusters are the better start where many rows are in use,
-# and where there are clusters. Both are told by shares, which no unit of K or cost changes.
-
-# Of a small sample in use, at least: with fewer the sets from a sample are soon done. Seconds
-# without clusters and with them, and the share: shuttle, 43500 rows, C = 10, 0.09 and 0.27 (0.07);
-# with one label in eight turned over 1.8 and 2.3 (0.37); covertype, 40000 rows, C = 1000, 10.1 and
-# 7.6 (0.53).
-LEAST_USED = 0.45
-# Of the scatter of the rows in feature space, at least, between clusters rather than within them.
-# Again seconds: covertype, 40000 rows, C = 100, 3.3 and 2.7 (0.61), with half the scale 6.0 and 5.2
-# (0.40); kin40k, 36000 rows, C = 10, 3.8 and 7.7 (0.32); normal rows in 50 columns, C = 1, 2.1 and
-# 2.9 (0.06).
-LEAST_BETWEEN = 0.35
-
-_ROWS = 1280  # of a cluster, on average: fewer leave out more of K, more take more pair steps
-_MOST_CLUSTERS = 128
-_SEEN = 40  # rows that the mean of a cluster is found from, on average
-_STEPS = 20  # of Lloyd: what little they leave to gain does not matter here
-
-
-def clusters(source: Source, points: Array, largest: int, watch: Watch) -> list[Array] | None:
-    """Return points in groups that are near in feature space; None where there are no clusters.
-
-    Means are found on evenly spaced points, always the same; then all go to the nearest. A cluster
-    that is too large is cut into evenly spaced points of it.
-
-    Parameters
-    ----------
-    source : Source
-        Kernel and points.
-    points : int array
-        Which of the points, in order.
-    largest : int
-        Most points of a group, and to find means from.
-    watch : Watch
-        Its time limit holds.
-
-    Returns
-    -------
-    list of int arrays, or None
-        The groups, each in order.
-    """
-    count = min(_MOST_CLUSTERS, len(points) // _ROWS, largest // _SEEN)
-    if count < 2:
-        return None
-    sample = source.only(points[np.linspace(0, len(points) - 1, _SEEN * count).astype(np.int64)])
-    problem = Partition(DenseGram(sample), count, np.ones(sample.n))
-    left = None if watch.time_limit is None else max(0.0, watch.time_limit - watch.seconds)
-    lloyd = Lloyd(starts=1, max_iter=_STEPS, refine=False)
-    found = lloyd.run(problem, Watch(time_limit=left)).value.labels
-    sizes = problem.cluster_weights(found)
-    means = problem.indicator(found) / sizes
-    products = means.T @ np.asarray(problem.gram @ means)
-    if not _share_between(products, sizes, problem.gram.diag()) >= LEAST_BETWEEN:
-        return None
-    labels = _nearest(source, points, sample, means, np.diag(products))
-    members = (points[labels == c] for c in range(count))
-    return [piece for cluster in members for piece in _pieces(cluster, largest)]
-
-
-def _share_between(products: Array, sizes: Array, diagonal: Array) -> float:
-    """Return how much of the scatter lies between clusters, from products of their means."""
-    shares = sizes / sizes.sum()
-    middle = float(shares @ products @ shares)
-    scatter = float(diagonal.mean()) - middle
-    return (float(shares @ np.diag(products)) - middle) / scatter if scatter > 0 else 0.0
-
-
-def _nearest(source: Source, points: Array, sample: Source, means: Array, squared: Array) -> Array:
-    """Return which of the means, with coefficients on a sample, is nearest to each point."""
-    labels = np.empty(len(points), dtype=np.int64)
-    step = rows_at_once(len(squared), len(points), arrays=3)
-    for rows in slices(0, len(points), step):
-        near = np.asarray(sample.cross(take(source.X, points[rows])) @ means)
-        labels[rows] = np.argmax(near - 0.5 * squared, axis=1)
-    return labels
-
-
-def _pieces(points: Array, largest: int) -> Iterator[Array]:
-    """Cut points into as few parts of their whole range as have no more than `largest`."""
-    count = -(-len(points) // largest)
-    return (points[first::count] for first in range(count))
-
-
-class SideBySide:
-    """Answers to the programmes of clusters, put together to answers to those of all rows.
-
-    Parameters
-    ----------
-    parts : list of BoxState
-        The programmes of all rows, at zero.
-    before : list of BoxState
-        What has been done for each so far: steps are counted on from there.
-    seen : (n,) bool array
-        Which points the programmes have.
-
-    Attributes
-    ----------
-    answers : dict of (BoxState, int array)
-        For each programme what is found so far, and which variables these are.
-    worst : float
-        The largest violation by a pair at the start, by which progress is told.
-    """
-
-    def __init__(self, parts: list[BoxState], before: list[BoxState], seen: Array) -> None:
-        self._parts = dict(enumerate(parts))
-        self._points = len(seen)
-        self.answers = among(self._parts, seen)
-        self.worst = max(float(np.ptp(part.F)) for part in parts)
-        for one, known in zip(self.states, before, strict=True):
-            one.steps, one.rounds = known.steps, known.rounds
-
-    @property
-    def states(self) -> list[BoxState]:
-        """Return what is found so far for each programme."""
-        return [one for one, _ in self.answers.values()]
-
-    def apart(self, points: Array) -> dict[int, tuple[BoxState, Array]]:
-        """Return the programmes in the variables at some points, where there are any to move."""
-        chosen = np.zeros(self._points, dtype=bool)
-        chosen[points] = True
-        some = among(self._parts, chosen)
-        for k, (one, _) in some.items():
-            found, _ = self.answers[k]
-            one.violation, one.steps, one.rounds = self.worst, found.steps, found.rounds
-        return {k: (one, rows) for k, (one, rows) in some.items() if len(rows) > 1}
-
-    def take(self, apart: dict[int, tuple[BoxState, Array]]) -> None:
-        """Put answers in the place of their variables."""
-        for k, (one, rows) in apart.items():
-            found, _ = self.answers[k]
-            found.b[rows], found.steps, found.rounds = one.b, one.steps, one.rounds
-
-
 # --- rounds --------------------------------------------------------------------------------------
 #
 # Descents on sets of rows, chosen anew: rounds of them, until K is worth storing.
@@ -797,26 +627,21 @@ class WorkingSetRounds(Engine):
 
 # --- set engine ----------------------------------------------------------------------------------
 #
-# The engine of `WorkingSets`: on few rows as long as few matter, then rounds on all of them.
+# The engine of `WorkingSets`: a sample first, then rounds on all rows, or K stored.
 
 _LEAST_SAMPLED = 4096  # points: with fewer no sample is worth its rounds
 _LOOSE = 0.025  # of the spread of F at the start: what the violation on a sample may be
-# Of a sample in use, and of one an eighth as large, where more are: then all of K is worth storing,
-# where it fits.
-_MANY, _MANY_OF_FEW = 0.4, 0.6
-_PROBE = 4  # times as many rows a sample must have for a smaller one to be worth its time
+_MANY = 0.4  # of a sample in use: then all of K is worth storing, where it fits
 # Entries of K for each programme that cost no more than the sets of that programme: with fewer K is
 # stored at once, as for many pairs of small classes.
 _ENTRIES_PER_PART = 1.5e6
-_NEARER = 4  # one in so many, at most, is near enough to look at first
-_LOOKS = 6  # at all rows, from answers on few of them
 
 
 class Sets(WorkingSetRounds):
-    """Rounds that start from answers on samples, on clusters, and near to what decides."""
+    """Rounds that start from the answer on a sample."""
 
     def descend(self, parts: list[BoxState], tol: float) -> None:
-        """Solve set after set, those of all parts together, on few rows as long as few matter."""
+        """Solve set after set, those of all parts together; many rows start from a sample."""
         if not parts:
             return
         cold = all(not part.b.any() for part in parts)
@@ -831,83 +656,18 @@ class Sets(WorkingSetRounds):
             return
         if cold and products.points >= _LEAST_SAMPLED:
             self._on_a_sample(parts, tol, products)
-        if self._stored is None and self._looks(parts, tol, products):
-            return
         self._rounds(parts, tol, products)
 
-    def _looks(self, parts: list[BoxState], tol: float, products: SharedProducts) -> bool:
-        """Solve among the points near to deciding, a few times; return whether all are settled."""
-        left = list(range(len(parts)))
-        for _ in range(_LOOKS):
-            stands = {k: standing(parts[k]) for k in left}
-            for k, stand in stands.items():
-                parts[k].violation = stand.violation
-            left = [k for k in left if parts[k].violation > tol]
-            if not left:
-                return True
-            if self.watch.stopped or any(self.is_spent(parts[k]) for k in left):
-                return False
-            near = near_points([(parts[k], stands[k]) for k in left], self.source.n)
-            count = np.count_nonzero(near)
-            if count > max(self._few, products.points // _NEARER):
-                return False
-            some = among({k: parts[k] for k in left}, near)
-            solve = self._at_once if count <= self._few else self._rounds
-            solve([one for one, _ in some.values()], 0.5 * tol)
-            self._adopt(parts, some, products)
-        return False
-
     def _on_a_sample(self, parts: list[BoxState], tol: float, products: SharedProducts) -> None:
-        """Start all parts from answers on clusters of the rows, or on a sample, or store K at once.
-
-        A small sample tells how many rows matter. Where many do, and there are clusters, these are
-        the start. Else most rows that matter are found on a fair sample, for an eighth of the
-        price, or, if many do and K fits, K is stored, and pair steps begin anew.
-        """
-        whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
-        loose = max(tol, _LOOSE * max(float(np.ptp(part.F)) for part in parts))
-        fair, small = sample_points(self.source.n, products.blocks)
-        if 2 * np.count_nonzero(fair) > products.points:  # of so many classes that none has many
+        """Start all parts from answers on a sample, or store K at once if much of it is in use."""
+        chosen = sample_points(self.source.n, products.blocks)
+        if 2 * np.count_nonzero(chosen) > products.points:  # so many classes that none has many
             return
-        if _PROBE * np.count_nonzero(small) <= np.count_nonzero(fair):
-            few, some = self._solved_among(parts, small, loose)
-            many = share_in_use(few, self.source.n) > LEAST_USED and not self.watch.stopped
-            if many and self._in_clusters(parts, some, loose, products):
-                return
-            if whole and self._stores(parts, few, _MANY_OF_FEW):
-                return
-        few, some = self._solved_among(parts, fair, loose)
-        if not (whole and self._stores(parts, few, _MANY)):
+        loose = max(tol, _LOOSE * max(float(np.ptp(part.F)) for part in parts))
+        few, some = self._solved_among(parts, chosen, loose)
+        whole = products.points == self.source.n <= LARGEST_STORED and self._fits(parts)
+        if not (whole and self._stores(parts, few)):
             self._adopt(parts, some, products)
-
-    def _in_clusters(
-        self,
-        parts: list[BoxState],
-        some: dict[int, tuple[BoxState, Array]],
-        tol: float,
-        products: SharedProducts,
-    ) -> bool:
-        """Start all parts from answers on clusters of the rows; return whether there are clusters.
-
-        All parts stand at zero. If time runs out before the last cluster, they start from the
-        answers at some points that are known instead.
-        """
-        seen = points_of(parts, self.source.n)
-        groups = clusters(self.source, np.flatnonzero(seen), self._few, self.watch)
-        if groups is None:
-            return False
-        found = SideBySide(parts, [one for one, _ in some.values()], seen)
-        for points in groups:
-            over = self.watch.tick(self.steps, found.worst)
-            if over or any(map(self.is_spent, found.states)):
-                self._adopt(parts, some, products)
-                return True
-            apart = found.apart(points)
-            if apart:
-                self._at_once([one for one, _ in apart.values()], tol)
-            found.take(apart)
-        self._adopt(parts, found.answers, products)
-        return True
 
     def _solved_among(
         self, parts: list[BoxState], chosen: Array, tol: float
@@ -918,9 +678,9 @@ class Sets(WorkingSetRounds):
         self.descend(few, tol)
         return few, some
 
-    def _stores(self, parts: list[BoxState], few: list[BoxState], many: float) -> bool:
+    def _stores(self, parts: list[BoxState], few: list[BoxState]) -> bool:
         """Store K if more than a share of a sample is in use; return whether it was."""
-        if self.watch.stopped or share_in_use(few, self.source.n) <= many:
+        if self.watch.stopped or share_in_use(few, self.source.n) <= _MANY:
             return False
         for part, one in zip(parts, few, strict=True):
             part.steps, part.rounds = one.steps, one.rounds
@@ -958,11 +718,9 @@ class Sets(WorkingSetRounds):
 # corrected for what moved, by products that store nothing. The set must hold all free variables
 # with room to spare, or it crawls.
 #
-# At first all this is done on a sample of the rows, then on those near to deciding, and F of all
-# rows is looked at only when these are settled. Where many rows turn out to matter, clusters of
-# them that are solved apart are the start (`divide`), if there are any and all sums are zero: nu
-# machines, one class and balls start elsewhere. Else K of all rows is stored if it fits the
-# memory budget, and pair steps go on there.
+# At first all this is done on a sample of the rows. Where much of it is in use, K of all rows is
+# stored if it fits the memory budget, and pair steps start there; else the answer on the sample is
+# the start of rounds on all rows. K is stored, too, once these have evaluated as many entries.
 
 # Sets for each row, when nobody says: five times as many as the slowest that ended took. One is
 # worth a thousand pair steps in time, so that a limit of those alone would take hours to reach.
