@@ -9,6 +9,8 @@ import mercer
 from oracle.draw import Draw, Fit, Oracle, ulps
 from oracle.exact import EPS, MP, cholesky, exact, exp, forward, largest, log, rounded
 
+SMALL = 1e-145  # deviations of columns: below, Gaussians warn and may say nothing
+
 # --- means and neighbors -------------------------------------------------------------------------
 
 
@@ -86,7 +88,8 @@ def check_naive(fit: Fit) -> Iterator[str]:
     model, stated = m.solution_.value, fit.stated.slope
     share = fit.s / fit.s.sum()
     spread = (share @ (X - share @ X) ** 2) * MP.mpf(m.var_smoothing)
-    constant = spread <= MP.mpf(10) ** -36 * (share @ X) ** 2  # such columns say nothing, by rule
+    small = spread / MP.mpf(m.var_smoothing) <= SMALL**2  # their squares vanish, as a warning says
+    constant = small | (spread <= MP.mpf(10) ** -36 * (share @ X) ** 2)  # they say nothing, by rule
     scores = []
     for c, label in enumerate(m.classes_):
         own = (fit.y == label) & used

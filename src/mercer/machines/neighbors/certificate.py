@@ -220,8 +220,9 @@ class ClassMeansQuantities:
 def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
     shares, gram = problem.shares(), exact(problem.gram)
-    rounding = _LOST * float(np.abs(gram.raw.diag()).max(initial=0.0))
-    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding, np.finfo(float).tiny)
+    # below the smallest normal number products lose their digits, whatever their size
+    rounding = max(_LOST * float(np.abs(gram.raw.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding)
     images = np.asarray(gram @ shares)
     products = shares.T @ images
     squared = products.diagonal()
@@ -232,21 +233,21 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
     closest = float(np.sqrt(max(pairs.min(), 0.0) / size)) if len(pairs) else float("inf")
     if size <= rounding:  # of rows far from the origin nothing is left that could be told apart
         closest, least = 0.0, 0.0
+    known = 4.0 * rounding / size  # of k(x, y) times coefficients, whose sizes add up to 2 at most
     quantities = ClassMeansQuantities(
         float(np.abs(value.coef - shares).max() / shares.max()),
         float(np.abs(value.squared - squared).max() / size),
         closest,
-        least,
-        4.0 * rounding / size,  # of k(x, y) times coefficients, whose sizes add up to 2 at most
+        least if -least > known else 0.0,
+        known,
     )
-    lengths = least >= -NEGATIVE
-    apart_enough = closest > _ROUNDING and closest**2 > _KNOWN * quantities.rounding
+    lengths = quantities.smallest_square >= -NEGATIVE
+    apart_enough = closest > _ROUNDING and closest**2 > _KNOWN * known
     ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
-    known = f"; squared distances are known to {quantities.rounding:.1e} of its square"
-    known = known if quantities.rounding > tol else ""
+    said = f"; squared distances are known to {known:.1e} of its square" if known > tol else ""
     statement = (
         f"the {problem.count} points are the means of their classes; the closest two are "
-        f"{quantities.closest_pair:.3g} apart, in units of the longest row{known}"
+        f"{quantities.closest_pair:.3g} apart, in units of the longest row{said}"
         if apart_enough
         else "two means are the same to rounding, which then decides between their classes"
     )
