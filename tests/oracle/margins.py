@@ -1,5 +1,6 @@
 """Support vector machines: conditions and duality gaps of what the decision function returns."""
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -7,9 +8,11 @@ import numpy as np
 
 import mercer
 from oracle.draw import Draw, Fit, Oracle, ulps
-from oracle.exact import MP, exact, largest
+from oracle.exact import MP, exact, largest, rounded
 
 AT_BOUND = 1e-9  # of the box, or of the largest coefficient: as near counts as at the bound
+LEAST_BOUND = 1e10  # no weight of slack below that is replaced
+NO_HALF_SPACE, NO_BALL = 1e-5, 1e-10  # of a median k(x, x): units where these have no size
 VACUOUS = 0.995  # relative gaps from here on say nothing, and the statement says so
 
 
@@ -84,6 +87,22 @@ def _hard(C: np.ndarray) -> np.ndarray:
     return np.where(C > 0, 1 / (2 * np.where(C > 0, C, MP.one)), MP.zero)
 
 
+def _costs(fit: Fit) -> np.ndarray:
+    """Return the weight of slack of each sample; equal samples share what the fit says it uses."""
+    C = fit.s * MP.mpf(fit.machine.C)
+    said = re.search(r"are taken as ([^\s;]+)", fit.certificate.statement)
+    if said is None:
+        return C
+    assert float(said[1]) >= LEAST_BOUND
+    _, group = np.unique(np.column_stack([fit.X, fit.y]), axis=0, return_inverse=True)
+    totals = exact(np.zeros(group.max() + 1))
+    np.add.at(totals, group.ravel(), C)
+    totals = totals[group.ravel()]
+    return np.where(
+        totals > MP.mpf(said[1]), C * MP.mpf(said[1]) / np.where(totals > 0, totals, 1), C
+    )
+
+
 def draw_svc(draw: Draw) -> Fit:
     X = draw.samples()
     kernel, y = draw.kernel(X), draw.labels(len(X), 2)
@@ -99,7 +118,7 @@ def draw_svc(draw: Draw) -> Fit:
 
 def check_svc(fit: Fit) -> Iterator[str]:
     m, sign = fit.machine, exact(np.where(fit.y == fit.machine.classes_[1], 1.0, -1.0))
-    used, C = fit.s > 0, fit.s * MP.mpf(m.C)
+    used, C = fit.s > 0, _costs(fit)
     if len(set(fit.y[used])) < 2:
         return
     b, f, squared = _coefficients(fit)[used], fit.output("decision_function")[used], m.slack == "l2"
@@ -132,7 +151,7 @@ def draw_svr(draw: Draw) -> Fit:
 
 def check_svr(fit: Fit) -> Iterator[str]:
     m, used = fit.machine, fit.s > 0
-    C, y, eps = fit.s[used] * MP.mpf(m.C), exact(fit.y)[used], MP.mpf(m.epsilon_)
+    C, y, eps = _costs(fit)[used], exact(fit.y)[used], MP.mpf(m.epsilon_)
     b, f, K = _coefficients(fit)[used], fit.output("predict")[used], fit.K[np.ix_(used, used)]
     if m.criterion == "violation":
         yield from _conditions(fit, Box(b, f, y, -C, C, 0 * C, eps), MP.zero)
@@ -151,11 +170,18 @@ def draw_one_class(draw: Draw) -> Fit:
 def check_one_class(fit: Fit) -> Iterator[str]:
     m, used = fit.machine, fit.s > 0
     b, f, s = _coefficients(fit)[used], fit.output("decision_function")[used], fit.s[used]
-    total, unit, zero = MP.mpf(m.nu) * s.sum(), abs(MP.mpf(m.offset_)) or MP.one, 0 * s
+    total, zero = MP.mpf(m.nu) * s.sum(), 0 * s
+    unit = max(abs(MP.mpf(m.offset_)), MP.mpf(NO_HALF_SPACE) * total * _median(fit)) or MP.one
     yield from _conditions(fit, Box(b, f, zero, zero, s, zero, unit=unit), total)
     outside = s[f < -fit.certificate.tol * unit * MP.mpf("1.01")].sum()
     if outside > total * (1 + MP.mpf(10) ** -9):
         yield f"{float(100 * outside / s.sum()):.3g} % are outside with nu={m.nu}"
+
+
+def _median(fit: Fit) -> MP.mpf:
+    """Return the median of k(x, x) over distinct samples of positive weight."""
+    _, first = np.unique(fit.X[fit.s > 0], axis=0, return_index=True)
+    return MP.mpf(float(np.median(rounded(fit.K.diagonal()[fit.s > 0][first]))))
 
 
 def draw_ball(draw: Draw) -> Fit:
@@ -171,12 +197,12 @@ def check_ball(fit: Fit) -> Iterator[str]:
     b, s, K = _coefficients(fit)[used], fit.s[used], fit.K[np.ix_(used, used)]
     f, squared = fit.output("decision_function")[used] / 2, MP.mpf(m.radius_) ** 2
     upper = s / (MP.mpf(m.nu) * s.sum()) if m.nu else np.full(len(s), MP.inf)
-    unit, zero = min(squared / 2, MP.one) or MP.one, 0 * s
+    unit, zero = min(max(squared / 2, MP.mpf(NO_BALL) * _median(fit)), MP.one) or MP.one, 0 * s
     yield from _conditions(fit, Box(b, f, zero, zero, upper, zero, unit=unit), MP.one)
-    distance = K.diagonal() - 2 * (K @ b) + b @ K @ b
-    size = max(largest(distance), squared) or MP.one
-    off = largest(squared - distance - 2 * f) / size
-    yield from fit.false("distance", off, 0.0, ulps(m.radius_**2, f) / size)
+    share = b / b.sum()  # rounding of the sum moves no center, however far from zero that is
+    distance = K.diagonal() - 2 * (K @ share) + share @ K @ share
+    off = largest(squared - distance - 2 * f) / (2 * unit)
+    yield from fit.false("distance", off, fit.stated.rounding, ulps(m.radius_**2, f) / (2 * unit))
 
 
 ORACLES: dict[str, Oracle] = {

@@ -6,7 +6,7 @@ from scipy import sparse
 
 from mercer import KMeans, certify
 from mercer.gram import Need, make_gram
-from mercer.kernels import Gaussian, Linear, Polynomial
+from mercer.kernels import Gaussian, Laplacian, Linear, Polynomial
 from mercer.machines.clustering.distances import feature_means, loses_digits, squared_distances
 from mercer.problems import Clusters, Partition
 
@@ -152,3 +152,16 @@ def test_means_are_within_their_bound():
     assert loses_digits(F, found, labels, w) and not loses_digits(
         F - 1e7, feature_means(F - 1e7, labels, w, sums - 1e7 * found.weights[:, None]), labels, w
     )
+
+
+def test_the_certificate_says_what_rounding_hides_of_the_objective():
+    X, weights = np.array([[0.0], [1.0], [2.5]]), np.array([1e12, 1.0, 1.0])
+    machine = KMeans(1, Laplacian(0.25), n_init=1, random_state=0).fit(X, sample_weight=weights)
+    K = np.exp(-np.abs(X.astype(np.longdouble) - X.T) / 0.25)
+    share = weights / weights.sum(dtype=np.longdouble)
+    rest = weights[1:].sum() * 2.0 - 2.0 * weights[1:] @ K[1:, 0]  # about the heavy sample
+    objective = rest - weights.sum() * (share[1:] @ (K[1:, 1:] - 2 * K[1:, :1] + 1) @ share[1:])
+    found = machine.certificate_.quantities
+    assert abs(machine.inertia_ - objective) <= found.hidden * found.unit
+    assert found.hidden > machine.certificate_.tol
+    assert f"the objective is known to {found.hidden:.1e} of it" in machine.certificate_.statement

@@ -4,7 +4,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from mercer import NearestNeighbors, load, save
+from mercer import NearestMean, NearestNeighbors, load, save
 from mercer.kernels import Gaussian, Laplacian, Polynomial, RationalQuadratic
 
 rng = np.random.default_rng(0)
@@ -86,3 +86,29 @@ def test_the_unit_is_saved(tmp_path):
     ):
         np.testing.assert_array_equal(here, there)
     assert machine.kneighbors(n_neighbors=1)[0].max() > 1e-202
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped making progress")
+@pytest.mark.parametrize("kernel", [Polynomial(2, offset=100.0), Polynomial(3)], ids=repr)
+def test_means_whose_distances_are_lost_in_rounding_are_not_certified(kernel):
+    rows, of = X[:6], np.arange(6) % 2  # fewer than the kernel has features
+    near, far = NearestMean(kernel).fit(rows, of), NearestMean(kernel).fit(rows + 1e8, of)
+    assert near.certificate_.ok
+    assert near.certificate_.quantities.rounding < 1e-12
+    assert not far.certificate_.ok
+    assert far.certificate_.quantities.rounding > 1e-3
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped making progress")
+def test_means_whose_distances_underflow_are_not_certified():
+    rows = np.array([[1e6, 1e6], [1e6 + 1.0, 1e6 + 3.0]])
+    assert NearestMean().fit(rows, [0, 1]).certificate_.ok
+    assert not NearestMean().fit(1e-155 * rows, [0, 1]).certificate_.ok
+
+
+@pytest.mark.filterwarnings("ignore:.*stopped making progress")
+def test_the_certificate_of_means_says_what_distances_are_known_to():
+    machine = NearestMean(Polynomial(2)).fit(X[:6] + 1e4, np.arange(6) % 2)
+    found = machine.certificate_
+    assert found.ok
+    assert f"squared distances are known to {found.quantities.rounding:.1e}" in found.statement

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import linprog
 from sklearn.exceptions import ConvergenceWarning
 
-from mercer import SVC, SVR
+from mercer import SVC, SVR, FitWarning
 from mercer.kernels import Gaussian, Linear, Polynomial
 from mercer.solvers import Status
 
@@ -90,3 +90,28 @@ def test_weights_that_overflow_are_large_and_not_infinite():
 def test_without_slack_overlapping_rows_are_infeasible():
     with pytest.warns(ConvergenceWarning, match="Use a finite C"):
         assert SVC(Linear(), C=np.inf).fit(X, OVERLAPPING).solution_.status is Status.INFEASIBLE
+
+
+@pytest.mark.parametrize(("make", "y"), [(SVC, OVERLAPPING), (SVR, TARGETS)], ids=["SVC", "SVR"])
+@pytest.mark.parametrize("weights", [None, np.full(len(X), 1e8)])
+def test_a_weight_of_slack_that_is_bounded_is_named(make, y, weights):
+    C = 3e12 if weights is None else 3e4
+    machine = make(Gaussian(1.0), C=C, max_iter=5)
+    with pytest.warns(FitWarning) as caught, warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        machine.fit(X, y, sample_weight=weights)
+    told = [str(each.message) for each in caught if each.category is FitWarning]
+    assert len(told) == 1
+    assert told[0].startswith(f"{make.__name__}: C={C!r} weights slack by 3e+12")
+    assert "the fit uses 1e+10" in told[0]
+    assert "up to 3e+12 are taken as 10000000000" in machine.certificate_.statement
+
+
+def test_a_weight_of_slack_within_bounds_is_used_as_it_is():
+    small = 1e-3 * X  # in units of the kernel 1e12 is 1e6
+    for C, Z in ((1e9, X), (1e12, small)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            warnings.simplefilter("error", FitWarning)
+            machine = SVC(Linear(), C=C, max_iter=5).fit(Z, OVERLAPPING)
+        assert "taken as" not in machine.certificate_.statement

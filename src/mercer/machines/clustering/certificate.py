@@ -71,6 +71,8 @@ class PartitionQuantities:
     unit : float
         What stands for the objective in these shares: itself, or what rounding hides of it where
         that is more.
+    hidden : float
+        The same as `objective_error`, in distances that cannot be told from zero, too.
     """
 
     objective: float
@@ -83,6 +85,7 @@ class PartitionQuantities:
     smallest_distance: float = 0.0
     objective_error: float = 0.0
     unit: float = 0.0
+    hidden: float = 0.0
 
 
 @certify.register
@@ -131,10 +134,11 @@ def _partition_statement(problem: Partition, found: PartitionQuantities, tol: fl
         if found.reassignment_gain > 0
         else ""
     )
+    known = f"; the objective is known to {found.hidden:.1e} of {of}" if found.hidden > tol else ""
     return (
         "every point is with its nearest mean, and no move of a single point lowers the objective "
         f"by more than {found.move_gain:.1e} of {of}{moved}; {100 * found.explained:.1f} % of the "
-        "scatter lies between the clusters"
+        f"scatter lies between the clusters{known}"
     )
 
 
@@ -168,6 +172,7 @@ def _partition_measure(problem: Partition, labels: Array, tol: float) -> Partiti
         min(0.0, *(part.least for part in found)) / apart.longest,
         apart.lost / size,
         size,
+        apart.hidden / size,
     )
 
 
@@ -221,7 +226,9 @@ class Distances(NamedTuple):
     scatter : float
         The same to the mean of all points.
     lost : float
-        A bound of what rounding did to the objective.
+        A bound of what rounding did to the objective, beyond distances that count as zero.
+    hidden : float
+        A bound of what it did to the objective.
     unit : float
         What gains are shares of: the objective, or what rounding hides of it, if that is more.
     longest : float
@@ -233,6 +240,7 @@ class Distances(NamedTuple):
     objective: float
     scatter: float
     lost: float
+    hidden: float
     unit: float
     longest: float
 
@@ -271,7 +279,7 @@ def _by_features(problem: Partition, labels: Array, longest: float) -> Distances
     known = lost if unit == found.objective else 0.0
     unit = max(unit, _LEAST)
     W, scattered = found.weights, scatter.objective
-    return Distances(of, W, found.objective, scattered, float(known), unit, longest)
+    return Distances(of, W, found.objective, scattered, float(known), float(lost), unit, longest)
 
 
 def _moved(gram: Gram) -> Array:
@@ -312,7 +320,7 @@ def _by_products(problem: Partition, labels: Array, longest: float) -> Distances
     reach, level = (columns.T @ lengths) / safe, within / safe**2
 
     equal = 8.0 * gamma(n + 16) * np.abs(diagonal)
-    lost = gamma(n + 16) * (lengths + reach[labels]) ** 2 - equal
+    lost = gamma(n + 16) * (lengths + reach[labels]) ** 2
 
     def of(rows: slice) -> tuple[Array, Array, Array]:
         D = (-2.0 / safe)[:, None] * sums[rows].T + diagonal[rows] + level[:, None]
@@ -321,8 +329,8 @@ def _by_products(problem: Partition, labels: Array, longest: float) -> Distances
 
     trace = float(w @ np.abs(diagonal))
     unit = max(abs(objective), _SCATTER * scatter, _TRACE * trace, _LEAST)
-    beyond = float(w @ np.maximum(lost, 0.0))
-    return Distances(of, W, objective, scatter, beyond, unit, longest)
+    beyond = float(w @ np.maximum(lost - equal, 0.0))
+    return Distances(of, W, objective, scatter, beyond, float(w @ lost), unit, longest)
 
 
 def _move_gains(low: Array, high: Array, labels: Array, w: Array, W: Array, sizes: Array) -> Array:

@@ -182,6 +182,7 @@ def _excess(key: Array, index: Array, rounding: Array, own: Array) -> _Excess:
 # The shares are known; squared norms of the means are computed anew.
 
 _ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
+_KNOWN = 1e3  # roundings of squared distances: above, three digits of them are known
 _LOST = 1e-15  # of k(x, x) before rows were centred: an estimate of the rounding that leaves
 
 
@@ -203,20 +204,25 @@ class ClassMeansQuantities:
         The smallest squared length of a mean, of the step between two, or from a mean to a row,
         over the largest k(x, x); below zero, beyond rounding, K is not positive semidefinite and
         there are no distances.
+    rounding : float
+        An estimate of what rounding of kernel values changes squared distances by, over the largest
+        k(x, x).
     """
 
     share_error: float
     length_error: float
     closest_pair: float
     smallest_square: float = 0.0
+    rounding: float = 0.0
 
 
 @certify.register
 def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
     shares, gram = problem.shares(), exact(problem.gram)
-    rounding = _LOST * float(np.abs(gram.raw.diag()).max(initial=0.0))
-    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding, np.finfo(float).tiny)
+    # below the smallest normal number products lose their digits, whatever their size
+    rounding = max(_LOST * float(np.abs(gram.raw.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding)
     images = np.asarray(gram @ shares)
     products = shares.T @ images
     squared = products.diagonal()
@@ -227,17 +233,21 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
     closest = float(np.sqrt(max(pairs.min(), 0.0) / size)) if len(pairs) else float("inf")
     if size <= rounding:  # of rows far from the origin nothing is left that could be told apart
         closest, least = 0.0, 0.0
+    known = 4.0 * rounding / size  # of k(x, y) times coefficients, whose sizes add up to 2 at most
     quantities = ClassMeansQuantities(
         float(np.abs(value.coef - shares).max() / shares.max()),
         float(np.abs(value.squared - squared).max() / size),
         closest,
-        least,
+        least if -least > known else 0.0,
+        known,
     )
-    apart_enough, lengths = quantities.closest_pair > _ROUNDING, least >= -NEGATIVE
+    lengths = quantities.smallest_square >= -NEGATIVE
+    apart_enough = closest > _ROUNDING and closest**2 > _KNOWN * known
     ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
+    said = f"; squared distances are known to {known:.1e} of its square" if known > tol else ""
     statement = (
         f"the {problem.count} points are the means of their classes; the closest two are "
-        f"{quantities.closest_pair:.3g} apart, in units of the longest row"
+        f"{quantities.closest_pair:.3g} apart, in units of the longest row{said}"
         if apart_enough
         else "two means are the same to rounding, which then decides between their classes"
     )

@@ -19,7 +19,7 @@ from mercer.gram.base import nonzero_rows
 from mercer.gram.build import refuse_extremes
 from mercer.gram.policy import stored_dtype
 from mercer.kernels import Kernel, Linear
-from mercer.machines.base.approximate import is_exact
+from mercer.machines.base.approximate import FitWarning, is_exact, is_trying_settings
 from mercer.machines.base.certificate import Certified, certify_gap, lazy_certificate
 from mercer.machines.base.inputs import at_rest
 from mercer.machines.base.machine import CallbackSupportMixin, KernelMachine, kernel_of, progress_of
@@ -48,7 +48,7 @@ from mercer.machines.svm.path import Each
 from mercer.machines.svm.problem import DEAREST, BoxQP, Dual, Duals, Many, MarginPath
 from mercer.rows.points import take
 from mercer.solvers.base import Solution, Solver
-from mercer.solvers.certificate import certify
+from mercer.solvers.certificate import Certificate, certify
 from mercer.solvers.dispatch import choose, solve
 
 # --- costs ---------------------------------------------------------------------------------------
@@ -114,6 +114,23 @@ def costs_of(machine: Any, rows: DistinctRows, weights: Array) -> Array:
         refuse(machine, "C", machine.C, f"have one entry for each of the {len(weights)} rows")
     with np.errstate(over="ignore", invalid="ignore"):  # infinity times no weight: not looked at
         return _as_finite(rows.total(C * weights), np.isfinite(C).all())
+
+
+def bounded_costs(machine: Any, gram: Gram, costs: Array) -> str:
+    """Warn if a finite weight of slack is above `dearest` and used as that; say so in words."""
+    given = float(costs[np.isfinite(costs)].max(initial=0.0))
+    if given < DEAREST or given <= (most := svm.dearest(gram)):
+        return ""
+    if not is_trying_settings():
+        shown = shortened(machine.C) if is_real(machine.C) else "<array>"
+        warnings.warn(
+            f"{type(machine).__name__}: C={shown} weights slack by {given:.3g}, weights of samples "
+            f"and classes included, but float64 resolves at most {most:.3g}: the fit uses "
+            f"{most:.3g}. Lower C, scale X, or allow no slack (C=inf)",
+            FitWarning,
+            stacklevel=5,
+        )
+    return f"; weights of slack up to {given:.3g} are taken as {most:.16g}"
 
 
 def _as_finite(costs: Array, finite: bool | np.bool_) -> Array:
@@ -345,8 +362,8 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         }
         return _with_options(choose(problem), wishes)
 
-    def _answer(self, gram: Gram, question: Callable[[Gram], Any]) -> Solution:
-        """Solve, remember how it ended, and promise the certificate."""
+    def _answer(self, gram: Gram, question: Callable[[Gram], Any], bounded: str = "") -> Solution:
+        """Solve, remember how it ended, and promise the certificate, which says what is bounded."""
         problem = question(gram)
         start = self._earlier_answer(problem)
         with progress_of(self, self.callback) as callback:
@@ -364,7 +381,7 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
             gram,
             question,
             solution.value,
-            partial(judge, tol=self.tol),
+            partial(_judged, judge, self.tol, bounded),
             slack_costs(problem),
             eager=any(map(self._is_eager, programmes_of(problem), duals_of(solution.value))),
         )
@@ -401,6 +418,14 @@ class MarginMachine(CallbackSupportMixin, Certified, KernelMachine):
         alike = [len(one.linear) for one in asked] == [len(one.coef) for one in earlier_duals]
         own = isinstance(earlier.value, Dual | Duals)  # a compressed machine has another answer
         return earlier.value if alike and own else None
+
+
+def _judged(
+    judge: Callable[..., Certificate], tol: float, bounded: str, problem: Any, value: Any
+) -> Certificate:
+    """Return a certificate that states which weights of slack are bounded."""
+    found = judge(problem, value, tol=tol)
+    return replace(found, statement=found.statement + bounded) if bounded else found
 
 
 def path_sharing(

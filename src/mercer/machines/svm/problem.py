@@ -1068,14 +1068,17 @@ DEAREST = 1e10
 
 
 def bounded(gram: Gram, C: Array) -> Array:
-    """Return the weights, the finite ones at most `DEAREST`."""
+    """Return the weights, the finite ones at most `dearest`."""
     C = np.asarray(C, dtype=np.float64)
     if not C.max(initial=0.0) >= DEAREST:
         return C
-    # in units of the kernel: with data on a small scale a large C may be meant as it is
+    return np.where(np.isinf(C), np.inf, np.minimum(C, dearest(gram)))
+
+
+def dearest(gram: Gram) -> float:
+    """Return the largest finite weight: `DEAREST`, in units of the kernel if these are small."""
     with np.errstate(over="ignore", divide="ignore"):
-        most = DEAREST * np.maximum(1.0, 1.0 / np.abs(gram.diag().max(initial=0.0)))
-    return np.where(np.isinf(C), np.inf, np.minimum(C, most))
+        return float(DEAREST * np.maximum(1.0, 1.0 / np.abs(gram.diag().max(initial=0.0))))
 
 
 def slackened(gram: Gram, C: Array) -> Gram:

@@ -39,6 +39,7 @@ from mercer.machines.svm.machine import (
     SquaredHingeBox,
     TwoClassBox,
     amounts_of,
+    bounded_costs,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
@@ -231,7 +232,8 @@ class SVC(ClassifierMixin, MarginMachine):
         origin = self._origin(X, rows)
         gram = self._gram(X, rows, origin)
         question = ClassQPs(self._scheme.parts(), box)
-        solution = self._answer(gram, question)
+        bounded = "" if self.nu is not None else bounded_costs(self, gram, box.amount)
+        solution = self._answer(gram, question, bounded)
         if solution.status is Status.NO_MARGIN:
             raise ValueError(f"SVC: {solution.status.value}")
         duals = [box.decision(dual) for dual in parts_of(solution.value)]

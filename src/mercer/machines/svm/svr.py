@@ -23,6 +23,7 @@ from mercer.machines.svm import problem as svm
 from mercer.machines.svm.machine import (
     MarginMachine,
     amounts_of,
+    bounded_costs,
     check_cost,
     costs_of,
     refuse_squared_beside_nu,
@@ -173,7 +174,9 @@ class SVR(RegressorMixin, MarginMachine):
         costs = costs_of(self, rows, weights)
         origin = self._origin(X, rows)
         gram = self._gram(X, rows, origin)
-        solution = self._answer(gram, self._question(y[rows.first], costs, self.epsilon))
+        question = self._question(y[rows.first], costs, self.epsilon)
+        bounded = "" if self.nu is not None else bounded_costs(self, gram, costs)
+        solution = self._answer(gram, question, bounded)
         dual = self._function(solution.value)
         constant = np.array([float(dual.intercept)])
         constant = self._keep_function(gram.expand(dual.coef), constant, origin)
