@@ -1,8 +1,8 @@
 """The command `mercer`: from a table to a model, its report and its predictions.
 
-`main` is what the shell calls. Nothing but the standard library is imported until a command is
-known: click for all of them, rich for the bar on a terminal, and SciPy, scikit-learn and the rooms
-below by the command that needs them.
+`main` is the entry point. It imports only the standard library until a command is known. All
+commands import click; each imports rich (progress bar), SciPy, scikit-learn and the packages
+below only if it needs them.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ def main(args: Sequence[str] | None = None) -> int:
     Parameters
     ----------
     args : sequence of str, optional
-        What the shell would pass; by default what it did pass.
+        Command-line arguments. If None, `sys.argv[1:]`.
 
     Returns
     -------

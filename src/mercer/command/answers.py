@@ -1,4 +1,4 @@
-"""Predictions of any model for the command line, written as CSV."""
+"""Write predictions as CSV for the command line."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 # --- csv text ------------------------------------------------------------------------------------
 #
-# Columns as CSV text, a block at a time: what predictions are written with.
+# Columns as CSV text, block by block.
 #
-# Numbers are written as `repr` writes them: the shortest text that reads back as the same number.
+# Numbers are written with `repr`: the shortest text that reads back as the same number.
 # Measured for 5e5 rows: labels 0.03 us a row, a column of float64 0.6 us (repr itself takes 0.5).
 
 _QUOTED = (",", '"', "\n", "\r")
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what spreadsheets take for the beginning of one
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")  # first characters of spreadsheet formulas
 
 
 def csv_field(value: Any, spreadsheet: bool = False) -> str:
-    """Write one entry; quoted where it has to be, empty where there is none.
+    """Write one entry, quoted if necessary. A missing value is empty.
 
-    For a spreadsheet, an apostrophe precedes text that it would run as a formula.
+    With `spreadsheet`, an apostrophe precedes text that a spreadsheet would run as a formula.
 
     Examples
     --------
@@ -54,18 +54,18 @@ def csv_field(value: Any, spreadsheet: bool = False) -> str:
 
 
 def _is_formula(text: str) -> bool:
-    """Return whether a spreadsheet takes a text for a formula; numbers and signs are none."""
+    """Return whether a spreadsheet would run a text as a formula."""
     return text.startswith(_FORMULA) and text not in "+-@" and number_of(text) is None
 
 
 def csv_header(names: Sequence[str], spreadsheet: bool = False) -> bytes:
-    """Write the first line."""
+    """Write the header line."""
     fields = (csv_field(name, spreadsheet) for name in names)
     return (",".join(fields) + "\n").encode("utf-8", "surrogateescape")
 
 
 def csv_block(columns: Sequence[Array], spreadsheet: bool = False) -> bytes:
-    r"""Write rows, given as columns of equal length.
+    r"""Write columns of equal length as CSV rows.
 
     Examples
     --------
@@ -96,11 +96,9 @@ def _texts(column: Array, spreadsheet: bool) -> list[str]:
     return list(map(fields.__getitem__, values))
 
 
-# --- answers -------------------------------------------------------------------------------------
-#
-# What a model says of new rows, whatever kind of model it is.
+# --- predictions ---------------------------------------------------------------------------------
 
-# models whose answers are coordinates: the attribute that has as many, and what one is called
+# models that predict coordinates: the attribute that has them, and the name of one coordinate
 _COORDINATES = {
     "ProjectionModel": ("coordinates", "component"),
     "TopicModel": ("weights", "topic"),
@@ -108,7 +106,7 @@ _COORDINATES = {
 
 
 def open_model(path: str) -> Opened:
-    """Load a model: a `.mercer` file, or one of LIBSVM; the content says which."""
+    """Load a `.mercer` or a LIBSVM model file; the content determines the format."""
     if is_libsvm_model(path):
         from mercer.files.libsvm import read_libsvm_model  # noqa: PLC0415
 
@@ -121,16 +119,16 @@ def open_model(path: str) -> Opened:
 
 @dataclass(frozen=True)
 class Opened:
-    """A model and the columns that it asks for.
+    """A model and the columns that it requires.
 
     Attributes
     ----------
     path : str
-        Where it was.
+        Path of the model file.
     model : object
-        A table model, or a machine.
+        A table model or an estimator.
     schema : Schema or None
-        Columns of new rows; None for a machine of numbers.
+        Columns of new rows. None for an estimator that was fitted to an array.
     """
 
     path: str
@@ -138,7 +136,7 @@ class Opened:
     schema: Schema | None
 
     def blocks(self, source: str, **reader: Any) -> Iterator[Table]:
-        """Read new rows block by block; machines without a schema get all at once."""
+        """Read new rows block by block, or all at once for an estimator without a schema."""
         from mercer.data import read, read_blocks  # noqa: PLC0415
 
         stream = standard_input() if source == "-" else source
@@ -147,7 +145,7 @@ class Opened:
         return iter(read_blocks(stream, self.schema.without_identifiers(), **reader))
 
     def names(self, proba: bool) -> list[str]:
-        """Return the names of what `answers` returns."""
+        """Return the names of the columns that `answers` returns."""
         kind = type(self.model).__name__
         if kind in _COORDINATES:
             if proba:
@@ -161,15 +159,15 @@ class Opened:
         return found
 
     def classes(self) -> list[Any]:
-        """Return the labels in the order of probabilities; refuse models that have none."""
-        for name in ("classes", "classes_", "labels"):  # of tables, machines and LIBSVM
+        """Return the classes in the order of `predict_proba`. Raise if there are none."""
+        for name in ("classes", "classes_", "labels"):  # table models, estimators, LIBSVM
             found = getattr(self.model, name, None)
             if found is not None and len(found) and hasattr(self.model, "predict_proba"):
                 return list(np.asarray(found).tolist())
         raise self._no_probabilities()
 
     def answers(self, rows: Table, proba: bool) -> list[Array]:
-        """Predict rows: labels or numbers, and the probability of each class."""
+        """Predict rows: labels or numbers and, with `proba`, the probability of each class."""
         kind = type(self.model).__name__
         if kind in _COORDINATES:
             X: Any = rows
@@ -178,7 +176,9 @@ class Opened:
             return list(np.asarray(self.model.pipeline.transform(X)).T)
         if kind == "ClusterModel":
             if not hasattr(self.model.pipeline, "predict"):
-                raise ValueError(f"{self.path}: spectral clusters have no place for new rows")
+                raise ValueError(
+                    f"{self.path}: spectral clustering cannot assign new rows; use --method kmeans"
+                )
             return [np.asarray(self.model.pipeline.predict(rows))]
         model, X = (self.model, rows) if self.schema is not None else self._fitting(rows)
         found = [np.asarray(model.predict(X))]
@@ -187,12 +187,12 @@ class Opened:
         return found
 
     def _no_probabilities(self) -> click.UsageError:
-        return click.UsageError(f"{self.path!r} gives no probabilities; leave --proba out")
+        return click.UsageError(f"{self.path!r} has no probabilities; remove --proba")
 
     def _fitting(self, rows: Table) -> tuple[Any, Any]:
-        """Return a machine and rows of numbers of the same width.
+        """Return an estimator and numeric rows with the same number of features.
 
-        Files of LIBSVM name no columns that are zero in all rows.
+        LIBSVM files omit columns that are zero in all rows.
         """
         of_libsvm = rows.schema.format == "libsvm"
         beside = [name for name in (TARGET, GROUP) if of_libsvm and name in rows]
@@ -208,7 +208,7 @@ class Opened:
 
 
 def widened(X: Any, width: int) -> Any:
-    """Return rows with columns of zeros behind, if they have fewer than that."""
+    """Append columns of zeros up to a width."""
     if X.shape[1] >= width:
         return X
     from scipy import sparse  # noqa: PLC0415

@@ -10,48 +10,48 @@ from typing import Any, NoReturn
 
 import click
 
-import mercer.command  # for the version of the package around it
+import mercer.command  # for the package version
 from mercer.command.terminal import did_you_mean
 
-# name -> module:function and one line; nothing is imported to list them
+# name -> module:function and help line; listing imports no command
 COMMANDS: dict[str, tuple[str, str]] = {
-    "fit": ("mercer.command.commands.fit:fit", "Make a certified model of a column of a table."),
+    "fit": ("mercer.command.commands.fit:fit", "Fit a certified model to a table."),
     "predict": ("mercer.command.commands.predict:predict", "Predict new rows with a model."),
     "evaluate": (
         "mercer.command.commands.evaluate:evaluate",
-        "Measure how good a model is on labelled rows.",
+        "Evaluate a model on labeled rows.",
     ),
     "certify": (
         "mercer.command.commands.certify:certify",
-        "Judge a saved model against its training data.",
+        "Verify a saved model against its training data.",
     ),
     "report": ("mercer.command.commands.report:report", "Write the HTML report of a model."),
     "serve": (
         "mercer.command.commands.serve:serve",
-        "Answer with a model over HTTP, on this machine, until Ctrl-C.",
+        "Serve predictions over HTTP on this computer until Ctrl-C.",
     ),
     "studio": (
         "mercer.command.commands.studio:studio",
-        "Open a local page to see machines at work.",
+        "Open an interactive page to explore estimators.",
     ),
-    "check": ("mercer.command.commands.check:check", "Look for trouble in a table."),
+    "check": ("mercer.command.commands.check:check", "Find problems in a table."),
     "convert": (
         "mercer.command.commands.convert:convert",
-        "Convert data and models: LIBSVM, ONNX.",
+        "Convert data and models to or from LIBSVM, ONNX, CSV.",
     ),
     "cluster": ("mercer.command.commands.cluster:cluster", "Group similar rows."),
-    "project": ("mercer.command.commands.project:project", "Draw rows in few dimensions."),
-    "topics": ("mercer.command.commands.topics:topics", "Find the topics of texts."),
+    "project": ("mercer.command.commands.project:project", "Project rows to few dimensions."),
+    "topics": ("mercer.command.commands.topics:topics", "Find topics in texts."),
     "stream": (
         "mercer.command.commands.stream:stream",
-        "Learn online from labelled lines, with corrections.",
+        "Learn online from labeled lines and corrections.",
     ),
     "kernels": ("mercer.command.commands.kernels:kernels", "List, show and try kernels."),
 }
 
 SECTIONS = {
-    "From a table to a model": ("fit", "predict", "evaluate", "certify", "report", "serve"),
-    "Without a target": ("cluster", "project", "topics"),
+    "Models": ("fit", "predict", "evaluate", "certify", "report", "serve"),
+    "Unsupervised": ("cluster", "project", "topics"),
     "More": ("studio", "check", "convert", "stream", "kernels"),
 }
 
@@ -63,7 +63,7 @@ class Application(click.Group):
     """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names, in the order of the table."""
+        """Return the names in the order of `COMMANDS`."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -77,23 +77,21 @@ class Application(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; say which one may be meant."""
+        """Find the command. For an unknown name, suggest the nearest one."""
         name = args[0]
         if not name.startswith("-") and name not in COMMANDS:
-            raise click.UsageError(
-                f"there is no command {name!r}; {did_you_mean(name, COMMANDS)}", ctx
-            )
+            raise click.UsageError(f"unknown command {name!r}; {did_you_mean(name, COMMANDS)}", ctx)
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the lists of commands, from the table alone."""
+        """Write the lists of commands without importing them."""
         for title, names in SECTIONS.items():
             rows = [(name, COMMANDS[name][1]) for name in names if name in COMMANDS]
             with formatter.section(title):
                 formatter.write_dl(rows)
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what all commands have in common."""
+        """Write the exit codes and shell completion."""
         from mercer.command.work import EXIT_CODES  # noqa: PLC0415  for help alone
 
         with formatter.section("Exit codes"):
@@ -104,7 +102,7 @@ class Application(click.Group):
     def main(  # type: ignore[override]  # it always exits
         self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
     ) -> NoReturn:
-        """Run and exit, with the codes of `ending`; click's own way serves completion alone."""
+        """Run and exit with a code of `EXIT_CODES`. Only completion uses click's own `main`."""
         from mercer.command.work import run  # noqa: PLC0415  as above
 
         if COMPLETION in os.environ:
@@ -117,13 +115,13 @@ class Application(click.Group):
     cls=Application,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    help="Kernel machine learning from the shell: a table in, a certified model and its report "
-    "out. `mercer COMMAND --help` has an example of each command.",
+    help="Fit certified kernel models to tables from the shell. "
+    "`mercer COMMAND --help` shows examples.",
 )
 @click.version_option(mercer.__version__, prog_name="mercer", message="%(prog)s %(version)s")
 @click.pass_context
 def application(context: click.Context) -> None:
-    """Show the help where no command is given."""
+    """Show the help if no command is given."""
     if context.invoked_subcommand is None:
         print(context.get_help(), file=sys.stderr)
         context.exit(2)

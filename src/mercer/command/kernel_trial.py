@@ -1,4 +1,4 @@
-"""A kernel on a sample of rows: whether its matrix is one to learn from."""
+"""Compute statistics of a kernel matrix on a sample of rows."""
 
 from __future__ import annotations
 
@@ -13,29 +13,29 @@ from mercer.kernels.algebra import parts
 from mercer.kernels.sequences import Spectrum, Subsequence
 from mercer.selection import alignment
 
-_SHARE = 0.9  # of the variance: how many directions have it
+_SHARE = 0.9  # fraction of the variance that "directions" have in total
 
 
 def trial(text: str, table: Table, target: str | None, rows: int, seed: int) -> dict[str, Any]:
-    """Return figures of the kernel matrix of sampled rows.
+    """Return statistics of the kernel matrix of sampled rows.
 
     Parameters
     ----------
     text : str
-        The kernel.
+        Kernel expression.
     table : Table
         Rows to sample from.
     target : str or None
-        A column to compare with.
+        Column to align the kernel with.
     rows : int
-        How many.
+        Sample size.
     seed : int
-        Of the sample.
+        Random seed of the sample.
 
     Returns
     -------
     dict
-        Figures by their names.
+        Statistics by name.
     """
     features = table if target is None else table.drop(target)
     strings = _reads_strings(parse(text))
@@ -69,7 +69,7 @@ def _reads_strings(kernel: Kernel) -> bool:
 
 
 def _whole(table: Table, strings: bool) -> Array:
-    """Return the rows that have all entries that the kernel reads."""
+    """Return the indices of rows without missing values in the columns of the kernel."""
     if strings:
         values = table[_text_column(table)]
         return np.flatnonzero([value is not None for value in values.tolist()])
@@ -81,7 +81,7 @@ def _whole(table: Table, strings: bool) -> Array:
 
 def _sample(rows: Array, count: int, seed: int) -> Array:
     if len(rows) < 2:
-        raise DataError("fewer than two rows have all entries; fill the gaps first")
+        raise DataError("fewer than two rows have no missing values; impute missing values first")
     drawn = np.random.default_rng(seed).choice(rows, min(count, len(rows)), replace=False)
     return np.sort(drawn)
 
@@ -89,7 +89,7 @@ def _sample(rows: Array, count: int, seed: int) -> Array:
 def _numbers(table: Table) -> list[str]:
     found = [n for n, k in table.kinds.items() if k is Kind.NUMBER or table[n].dtype.kind == "f"]
     if not found:
-        raise DataError("the table has no column of numbers; try a string kernel, or --kind")
+        raise DataError("the table has no numeric column; try a string kernel or --kind")
     return found
 
 
@@ -104,7 +104,7 @@ def _text_column(table: Table) -> str:
     words = [name for name in table.columns if table[name].dtype.kind == "O"]
     text = [name for name in words if table.kinds[name] is Kind.TEXT]
     if not words:
-        raise DataError("the table has no column of text for a string kernel")
+        raise DataError("the table has no text column for a string kernel")
     return (text or words)[0]
 
 

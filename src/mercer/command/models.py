@@ -1,4 +1,4 @@
-"""Model files as commands see them: what they hold, and the tables they were made of."""
+"""Load model files and their training tables for the commands."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 MODEL = click.argument("model", type=click.Path())
 
-_LIBSVM = b"svm_type "  # how a model file of LIBSVM begins
+_LIBSVM = b"svm_type "  # first bytes of a LIBSVM model file
 
 
 def loaded_as(path: str, kind: type[T], words: str) -> T:
-    """Load a model that has to be of one class."""
+    """Load a model. Raise if it is not an instance of `kind`."""
     from mercer.files import load  # noqa: PLC0415
 
     found = load(path)
@@ -30,34 +30,34 @@ def loaded_as(path: str, kind: type[T], words: str) -> T:
 
 
 def table_model(path: str) -> TableModel:
-    """Load a model of a column of a table."""
+    """Load a table model."""
     from mercer.fitting import TableModel  # noqa: PLC0415
 
-    return loaded_as(path, TableModel, "a model of a table, as `mercer fit` makes it")
+    return loaded_as(path, TableModel, "a table model; create one with `mercer fit`")
 
 
 def is_libsvm_model(path: str) -> bool:
-    """Return whether a file begins as LIBSVM's models do."""
+    """Return whether a file is a LIBSVM model."""
     with open(path, "rb") as file:
         return file.read(len(_LIBSVM)) == _LIBSVM
 
 
 def is_mercer_model(path: str) -> bool:
-    """Return whether a file begins as a `.mercer` file does: a length, and then JSON."""
+    """Return whether a file starts like a `.mercer` file: a length, then JSON."""
     with open(path, "rb") as file:
         begin = file.read(9)
     return len(begin) == 9 and begin[6:] == b"\0\0{"
 
 
 def training_table(model: Any, data: str, **reader: Any) -> tuple[Table, list[str]]:
-    """Return the table of a model, read as it was then, and what there is to say.
+    """Return the training table of a model, read as for the fit, and notes.
 
     Parameters
     ----------
     model : TableModel, ClusterModel, ProjectionModel or TopicModel
-        From a file, which leaves the table out.
+        Loaded from a file, without its table.
     data : str
-        The file of the table.
+        File of the table.
     **reader : object
         Arguments of `mercer.data.read`.
     """
@@ -71,20 +71,20 @@ def training_table(model: Any, data: str, **reader: Any) -> tuple[Table, list[st
     found = table[[name for name in table.columns if name in names]]
     if found.digest == model.settings.digest:
         return found, []
-    return found, [f"{data} is not the table of the fit: its digest is another"]
+    return found, [f"{data} is not the training table: its SHA-256 digest differs"]
 
 
 def training_rows(model: TableModel, data: str, **reader: Any) -> tuple[Table, Any, list[str]]:
-    """Return the rows that a model was fitted to, their targets, and what there is to say.
+    """Return the training rows of a model, their targets, and notes.
 
-    The split is that of the fit: it depends on the rows and the seed alone.
+    The split equals that of the fit: it depends only on the rows and the seed.
 
     Parameters
     ----------
     model : TableModel
-        From a file, which leaves the table out.
+        Loaded from a file, without its table.
     data : str
-        The file of the table.
+        File of the table.
     **reader : object
         Arguments of `mercer.data.read`.
     """
@@ -101,5 +101,5 @@ def training_rows(model: TableModel, data: str, **reader: Any) -> tuple[Table, A
 
 
 def _held_out(options: Mapping[str, str]) -> float:
-    """Return the share of rows that was held out; 0.2 is the default of `mercer.fit`."""
+    """Return the held-out fraction of the rows; 0.2 is the default of `mercer.fit`."""
     return float(options.get("test", "0.2"))

@@ -1,4 +1,4 @@
-"""Results of a fit as text and JSON, and names of output files."""
+"""Format results as text and JSON, and name output files."""
 
 from __future__ import annotations
 
@@ -19,15 +19,13 @@ if TYPE_CHECKING:
     from mercer.fitting import Evaluation, TableModel
 
 
-# --- names ---------------------------------------------------------------------------------------
-#
-# Names of the files that a command writes.
+# --- names of output files -----------------------------------------------------------------------
 
 _COMPRESSED = {".gz", ".bz2", ".xz", ".zst"}
 
 
 def stem_of(data: str) -> str:
-    """Return what a file is called without its folder and endings; `model` for a pipe.
+    """Return the name of a file without folder and extensions; `model` for a pipe.
 
     Examples
     --------
@@ -43,26 +41,26 @@ def stem_of(data: str) -> str:
 
 
 def refuse_overwriting(outputs: Iterable[str | os.PathLike[str] | None], *inputs: str) -> None:
-    """Refuse to write a file that is read, twice the same file, or a folder."""
+    """Raise if an output is an input, another output or a folder."""
     seen: set[str] = set()
     for output in outputs:
         if output is None:
             continue
         place = os.path.realpath(output)
         if any(name != "-" and os.path.realpath(name) == place for name in inputs):
-            raise click.UsageError(f"{os.fspath(output)!r} is read; write to another file")
+            raise click.UsageError(f"{os.fspath(output)!r} is an input; write to another file")
         if place in seen:
             raise click.UsageError(f"{os.fspath(output)!r} would be written twice")
         if os.path.isdir(place):
-            raise click.UsageError(f"{os.fspath(output)!r} is a folder; name a file in it")
+            raise click.UsageError(f"{os.fspath(output)!r} is a folder; specify a file in it")
         seen.add(place)
         folder = os.path.dirname(place)
         if not os.path.isdir(folder):
-            raise click.UsageError(f"{os.fspath(output)!r}: there is no folder {folder!r}")
+            raise click.UsageError(f"{os.fspath(output)!r}: folder {folder!r} does not exist")
 
 
 def size_of(path: str | os.PathLike[str]) -> str:
-    """Return the size of a file in words.
+    """Return the size of a file with a unit.
 
     Examples
     --------
@@ -80,21 +78,19 @@ def size_of(path: str | os.PathLike[str]) -> str:
     return f"{size:.3g} GB"
 
 
-# --- results -------------------------------------------------------------------------------------
-#
-# What a fit found, in words and for JSON.
+# --- results as text and JSON --------------------------------------------------------------------
 
-_SHOWN = 6  # classes that are named
+_SHOWN = 6  # classes in the summary
 
 
 def refuse_uncertified(certificate: Any) -> None:
-    """End with the code for it unless a certificate holds."""
+    """Raise `NotCertifiedError` unless a certificate holds."""
     if not certificate.ok:
         raise NotCertifiedError(f"not certified: {certificate.statement.split(';')[0]}")
 
 
 def shape_of(table: Table) -> str:
-    """Return rows and columns of a table in words."""
+    """Return the numbers of rows and columns of a table as text."""
     kinds = Counter(kind.value for kind in table.kinds.values())
     shown = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common())
     return f"{len(table)} rows, {len(table.columns)} columns ({shown})"
@@ -114,12 +110,12 @@ def certificate_values(certificate: Any) -> dict[str, Any]:
 
 
 def certificate_row(certificate: Any) -> tuple[str, str]:
-    """Return a certificate as a line."""
+    """Return a certificate as a row of the summary."""
     return ("certified" if certificate.ok else "NOT certified", certificate.statement)
 
 
 def origin_values(model: Any) -> dict[str, Any]:
-    """Return how a model came about, for JSON."""
+    """Return certificate, findings and settings of a model for JSON."""
     settings = model.settings
     return {
         "certificate": certificate_values(model.certificate),
@@ -133,7 +129,7 @@ def origin_values(model: Any) -> dict[str, Any]:
 
 
 def fit_values(model: TableModel, path: Path, report: Path | None) -> dict[str, Any]:
-    """Return what there is to know about a model, for JSON."""
+    """Return the result of a fit for JSON."""
     settings = model.settings
     return {
         "model": path,
@@ -173,7 +169,7 @@ def _chosen_values(model: TableModel) -> dict[str, Any] | None:
 
 
 def fit_text(model: TableModel, files: Any) -> str:
-    """Return what there is to know about a model in a few lines."""
+    """Return the result of a fit as text."""
     rows = [("target", f"{model.target}: {_task(model)}")]
     rows += [(one.level, one.message) for one in model.findings]
     if model.choice is not None:
@@ -190,28 +186,26 @@ def fit_text(model: TableModel, files: Any) -> str:
 
 
 def file_row(name: str, path: Path) -> tuple[str, str]:
-    """Return a file that was written as a line."""
+    """Return an output file as a row of the summary."""
     return name, f"{printable(str(path))} ({size_of(path)})"
 
 
 def metric_rows(judged: Evaluation) -> list[tuple[str, str]]:
-    """Return figures with their intervals as lines."""
-    rows = [("judged by", f"{len(judged.truth)} rows ({judged.kind})")]
+    """Return scores with their intervals as rows of the summary."""
+    rows = [("evaluated on", f"{len(judged.truth)} rows ({judged.kind})")]
     for one in judged.metrics:
-        beside = f"{100 * judged.level:g} % interval {one.low:.4g} to {one.high:.4g}"
+        interval = f"{100 * judged.level:g} % interval {one.low:.4g} to {one.high:.4g}"
         constant = "" if one.baseline != one.baseline else f"; a constant: {one.baseline:.4g}"
-        rows.append((one.name, f"{one.value:.4g} ({beside}{constant})"))
+        rows.append((one.name, f"{one.value:.4g} ({interval}{constant})"))
     return rows
 
 
 def constant_rows(judged: Evaluation) -> list[tuple[str, str]]:
-    """Return a warning, if the first figure may be that of a constant answer."""
+    """Return a warning if the first score may not exceed that of a constant prediction."""
     if not judged.metrics or judged.metrics[0].beats_constant is not False:
         return []
     name = judged.metrics[0].name
-    return [
-        ("warning", f"by its {name} the model is not shown to be better than a constant answer")
-    ]
+    return [("warning", f"the {name} of the model is not significantly better than a constant's")]
 
 
 def _best(model: TableModel) -> str:
@@ -226,7 +220,7 @@ def _best(model: TableModel) -> str:
 
 
 def _short(text: str) -> str:
-    """Return the text of a kernel with numbers of four digits."""
+    """Return a kernel expression with numbers rounded to four digits."""
     return re.sub(r"\d+\.\d{4,}(e[+-]?\d+)?", lambda found: f"{float(found[0]):.4g}", text)
 
 

@@ -1,4 +1,4 @@
-"""Tables of the command line: options of the readers, columns by name, standard input."""
+"""Read tables for the commands: options of the readers, column names, standard input."""
 
 from __future__ import annotations
 
@@ -15,8 +15,16 @@ if TYPE_CHECKING:
     from mercer.fitting import TableModel
 
 
-TARGET, GROUP = "target", "qid"  # columns that the reader of LIBSVM's text makes
-FORMATS = ("csv", "tsv", "parquet", "jsonl", "arff", "libsvm", "npz")  # help imports no reader
+TARGET, GROUP = "target", "qid"  # columns of LIBSVM data
+FORMATS = (
+    "csv",
+    "tsv",
+    "parquet",
+    "jsonl",
+    "arff",
+    "libsvm",
+    "npz",
+)  # repeated here so that help imports no reader
 DATA = click.argument("data", type=click.Path(allow_dash=True))
 
 _OPTIONS = [
@@ -24,54 +32,58 @@ _OPTIONS = [
         "--format",
         type=click.Choice(FORMATS),
         metavar="NAME",
-        help="csv, tsv, parquet, jsonl, arff, libsvm or npz; by default what name and content say.",
+        help=f"Input format: {', '.join(FORMATS)}; default: detected.",
     ),
     click.option(
         "--kind",
         metavar="COLUMN=KIND",
         multiple=True,
-        help="number, category, binary, text, date or identifier. May be repeated.",
+        help="Kind: number, category, binary, text, date or identifier; repeatable.",
     ),
     click.option(
         "--missing",
         metavar="TEXT",
         multiple=True,
-        help="A further entry that means none, beside ?, NA and blanks. May be repeated.",
+        help="Another missing-value marker, in addition to ?, NA and blanks; repeatable.",
     ),
-    click.option("--drop", metavar="COLUMN", multiple=True, help="Leave a column out; repeatable."),
-    click.option("--delimiter", metavar="SIGN", help="Of CSV; by default what the lines say."),
-    click.option("--no-header", is_flag=True, help="The first line has no names."),
-    click.option("--decimal", type=click.Choice([".", ","]), help="The decimal point."),
+    click.option("--drop", metavar="COLUMN", multiple=True, help="Ignore a column; repeatable."),
+    click.option("--delimiter", metavar="SIGN", help="CSV delimiter; default: detected."),
+    click.option("--no-header", is_flag=True, help="Read the first line as data."),
+    click.option("--decimal", type=click.Choice([".", ","]), help="Decimal separator."),
 ]
 
 
 _NAMES = ("format", "kind", "missing", "drop", "delimiter", "no_header", "decimal")
-_OF_THE_FILE = ("format", "delimiter", "no_header")  # kinds, gaps and decimals are the model's
+_OF_THE_FILE = (
+    "format",
+    "delimiter",
+    "no_header",
+)  # kinds, missing values and decimals come from the model
 
 
 def reading_rows(function: Any) -> Any:
-    """Add the options that say how a file of new rows is written."""
+    """Add the options for reading new rows."""
     for option, name in zip(reversed(_OPTIONS), reversed(_NAMES), strict=True):
         function = option(function) if name in _OF_THE_FILE else function
     return function
 
 
 def row_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `mercer.data.read_blocks` that are not its defaults."""
+    """Return the arguments of `mercer.data.read_blocks` that differ from the defaults."""
     found = {name: options[name] for name in ("format", "delimiter")}
     found["header"] = False if options["no_header"] else None
     return {name: value for name, value in found.items() if value is not None}
 
 
 def reading(function: Any) -> Any:
-    """Add the options of the readers; `read_arguments` picks them out."""
+    """Add the options of the readers; `read_arguments` returns their values."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
 def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arguments of `mercer.data.read` that are not its defaults."""
+    """Return the arguments of `mercer.data.read` that differ from the defaults."""
     found = {name: options[name] for name in ("format", "delimiter", "decimal")}
     found["kinds"] = kinds_of(options)
     found["header"] = False if options["no_header"] else None
@@ -83,7 +95,7 @@ def read_arguments(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def kinds_of(options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the kinds of columns that are asked for; a kind that there is not is wrong use."""
+    """Return the requested column kinds. Raise a usage error for an unknown kind."""
     found = pairs(options["kind"], "--kind")
     if found:
         from mercer.data import Kind  # noqa: PLC0415  help needs none of it
@@ -92,7 +104,7 @@ def kinds_of(options: Mapping[str, Any]) -> dict[str, str]:
         for name, kind in found.items():
             if kind.lower() not in known:
                 entry, hint = f"{name}={kind}", did_you_mean(kind, known)
-                raise click.UsageError(f"--kind {entry!r}: there is no kind {kind!r}; {hint}")
+                raise click.UsageError(f"--kind {entry!r}: unknown kind {kind!r}; {hint}")
     return found
 
 
@@ -102,9 +114,9 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
 
     try:
         table = read(standard_input() if source == "-" else source, **arguments)
-    except KeyError as error:  # of a column that is not there
+    except KeyError as error:  # a column that does not exist
         kinds = arguments.get("kinds", {}).values()
-        if not any(isinstance(kind, str) for kind in kinds):  # those of a model are no texts
+        if not any(isinstance(kind, str) for kind in kinds):  # kinds of a model are not strings
             raise
         raise click.UsageError(f"--kind: {error.args[0]}") from error
     for name in drop:
@@ -113,7 +125,7 @@ def read_table(source: str, drop: Iterable[str] = (), **arguments: Any) -> Table
 
 
 def read_or_large(source: str, **arguments: Any) -> Any:
-    """Read a table, or leave a file that exceeds the memory budget to be read block by block."""
+    """Read a table. Return a `LargeFile` if it exceeds the memory budget."""
     from mercer.fitting.rows import LargeFile, exceeds_memory  # noqa: PLC0415
 
     if source != "-" and exceeds_memory(source):
@@ -122,7 +134,7 @@ def read_or_large(source: str, **arguments: Any) -> Any:
 
 
 def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
-    """Read rows with a target as the columns that a model knows, whatever is in them."""
+    """Read labeled rows with the column kinds of a model."""
     from mercer.data import Kind, read_blocks  # noqa: PLC0415  help needs none of it
 
     words = any(isinstance(label, str) for label in model.classes)
@@ -134,20 +146,20 @@ def read_labelled(source: str, model: TableModel, **arguments: Any) -> Table:
     stream = standard_input() if source == "-" else source
     blocks = list(read_blocks(stream, schema, **arguments))
     if not blocks:
-        raise ValueError(f"{source}: there are no rows")
+        raise ValueError(f"{source}: the table has no rows")
     return reduce(lambda above, rows: above.below(rows), blocks)
 
 
 def column_of(columns: Iterable[str], name: str, option: str) -> str:
-    """Return a name that is one of the columns; one that is not is wrong use."""
+    """Return a column name. Raise a usage error if the column does not exist."""
     names = list(columns)
     if name not in names:
-        raise click.UsageError(f"{option} {name!r} is no column; {did_you_mean(name, names)}")
+        raise click.UsageError(f"{option}: no column {name!r}; {did_you_mean(name, names)}")
     return name
 
 
 def pairs(entries: Iterable[str], option: str) -> dict[str, str]:
-    """Read `name=value` texts; the last `=` separates, so that names may have some.
+    """Parse `name=value` texts. The last `=` separates, so names can contain `=`.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Text for a terminal, and standard streams."""
+"""Format text for a terminal, and access standard streams."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from typing import IO, BinaryIO
 
 # --- text ----------------------------------------------------------------------------------------
 #
-# Text for a terminal: control characters shown as escapes, aligned columns, near names.
+# Control characters as escapes, aligned columns, suggestions for misspelled names.
 
-# what may move the cursor, change colours, or turn the direction of what follows
+# categories that can move the cursor, change colors or reverse the text direction
 _CONTROL = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
-_LONGEST = 60  # characters of a cell
+_LONGEST = 60  # characters per cell
 
 
 def printable(text: str) -> str:
-    r"""Return text with control characters written as escapes: a name must not drive a terminal.
+    r"""Escape control characters, so that a name cannot control the terminal.
 
     Examples
     --------
@@ -36,13 +36,13 @@ def printable(text: str) -> str:
 
 
 def cell(text: str, width: int = _LONGEST) -> str:
-    """Return a printable text of bounded length."""
+    """Return printable text of at most `width` characters."""
     text = printable(text)
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def aligned(rows: Iterable[Sequence[str]], head: Sequence[str] = (), *, right: str = "") -> str:
-    """Write rows below one another in columns; columns whose place has `r` stand to the right.
+    """Align rows in columns. Columns with `r` in `right` are right-aligned.
 
     Examples
     --------
@@ -54,7 +54,9 @@ def aligned(rows: Iterable[Sequence[str]], head: Sequence[str] = (), *, right: s
     whole = [*([head] if head else []), *rows]
     if not whole:
         return ""
-    lines = [[*map(cell, row[:-1]), printable(row[-1])] for row in whole]  # the last has room
+    lines = [
+        [*map(cell, row[:-1]), printable(row[-1])] for row in whole
+    ]  # the last cell is not cut
     widths = [max(len(line[j]) for line in lines) for j in range(len(lines[0]))]
     sides = [">" if right[j : j + 1] == "r" else "<" for j in range(len(widths))]
     return "\n".join(
@@ -65,46 +67,46 @@ def aligned(rows: Iterable[Sequence[str]], head: Sequence[str] = (), *, right: s
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return what may be meant by an unknown name, as the end of a sentence.
+    """Suggest a known name for an unknown one.
 
     Examples
     --------
     >>> did_you_mean("incme", ["age", "income"])
     "did you mean 'income'?"
     >>> did_you_mean("x", ["age", "income"])
-    'there are age, income'
+    'choose from age, income'
     """
     names = [str(one) for one in known]
     near = get_close_matches(name, names, n=1, cutoff=0.5)
     if near:
         return f"did you mean {near[0]!r}?"
     shown = ", ".join(cell(one, 30) for one in names[:12])
-    return f"there are {shown}{', ...' if len(names) > 12 else ''}"
+    return f"choose from {shown}{', ...' if len(names) > 12 else ''}"
 
 
 # --- streams -------------------------------------------------------------------------------------
 #
-# Standard input, output and error: closed ones, and closed pipes, do no harm.
+# Closed streams and closed pipes do not cause errors.
 
 
 def repair_streams() -> None:
-    """Put the null device where a standard stream is closed.
+    """Open the null device for each closed standard stream.
 
-    Otherwise the next file to be opened gets its number, and a stray line of a library goes into
-    the model.
+    Otherwise, the next file that is opened gets its descriptor, and output of a library could
+    be written to the model file.
     """
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
             with contextlib.suppress(OSError):
-                os.open(os.devnull, os.O_RDWR)  # the lowest number that is free: this one
+                os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor: this one
     if sys.stderr is None:
         sys.stderr = open(os.devnull, "w")
 
 
 def standard_output() -> BinaryIO | None:
-    """Return standard output for bytes, or None where the shell closed it (`>&-`)."""
+    """Return binary standard output, or None if the shell closed it (`>&-`)."""
     if sys.stdout is None:
         return None
     sys.stdout.flush()
@@ -112,14 +114,14 @@ def standard_output() -> BinaryIO | None:
 
 
 def standard_input() -> BinaryIO:
-    """Return standard input for bytes; a closed one is refused."""
+    """Return binary standard input. Raise if it is closed."""
     if sys.stdin is None:
-        raise OSError("standard input is closed; name a file instead of -")
+        raise OSError("standard input is closed; pass a file instead of -")
     return sys.stdin.buffer
 
 
 def forget_broken_pipe() -> None:
-    """Let go of a standard output whose reader went away, so that nothing fails at exit."""
+    """Redirect streams with a closed pipe to the null device, so that exit succeeds."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             _drop(stream)

@@ -1,4 +1,4 @@
-"""What `cluster`, `project` and `topics` have in common: files, time, and how they end."""
+"""Options and output shared by `cluster`, `project` and `topics`."""
 
 from __future__ import annotations
 
@@ -24,15 +24,21 @@ if TYPE_CHECKING:
 
 _OPTIONS = [
     click.option(
-        "--output", "-o", type=click.Path(), metavar="FILE", help="A CSV file with a line per row."
+        "--output",
+        "-o",
+        type=click.Path(),
+        metavar="FILE",
+        help="Write a CSV file, a line per row.",
     ),
-    click.option("--model", type=click.Path(), metavar="FILE", help="Save the model here."),
-    click.option("--report", type=click.Path(), metavar="FILE", help="Write an HTML report here."),
+    click.option("--model", type=click.Path(), metavar="FILE", help="Save the model to this file."),
+    click.option(
+        "--report", type=click.Path(), metavar="FILE", help="Write an HTML report to this file."
+    ),
 ]
 
 
 def unsupervised(function: Any) -> Any:
-    """Add the options that commands without a target share."""
+    """Add the shared options of commands without a target."""
     function = reading(time_limit(seed(strict(python(function)))))
     for option in reversed(_OPTIONS):
         function = option(function)
@@ -40,7 +46,7 @@ def unsupervised(function: Any) -> Any:
 
 
 def refuse_files(data: str, options: Mapping[str, Any]) -> None:
-    """Refuse to overwrite the data."""
+    """Raise if an output would overwrite the data."""
     refuse_overwriting([options[name] for name in ("output", "model", "report")], data)
 
 
@@ -51,20 +57,20 @@ def finish(
     columns: Mapping[str, Array],
     found: tuple[dict[str, Any], Sequence[tuple[str, str]]],
 ) -> None:
-    """Write the files that were asked for, and tell what was found.
+    """Write the requested files and print the result.
 
     Parameters
     ----------
     session : Session
-        Where results go.
+        Receives the result.
     model : ClusterModel, ProjectionModel or TopicModel
-        What was fitted.
+        Fitted model.
     options : mapping
-        Of the command line.
+        Options of the command line.
     columns : mapping of str to array
-        What the CSV file holds.
+        Columns of the CSV file.
     found : tuple
-        What there is to know, for JSON and as lines.
+        Result for JSON and as rows of the summary.
     """
     values, rows = dict(found[0]), [*found[1], certificate_row(model.certificate)]
     if options["output"] is not None:
@@ -97,7 +103,7 @@ def call_program(
     given: Mapping[str, Any],
     files: Mapping[str, Any],
 ) -> list[str]:
-    """Write the call of one of the three as Python."""
+    """Write the call of the function `name` as Python."""
     arguments = "".join(f", {key}={value!r}" for key, value in reader.items())
     call = "".join(f", {key}={value!r}" for key, value in given.items())
     lines = ["import mercer", "from mercer.data import read"]

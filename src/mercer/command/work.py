@@ -1,4 +1,4 @@
-"""Base of the commands: shared options, configuration file, exit codes, and sessions."""
+"""Shared options, configuration file, exit codes and sessions of the commands."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from mercer.command.terminal import did_you_mean, forget_broken_pipe, printable,
 
 # --- session -------------------------------------------------------------------------------------
 #
-# What the options that all commands share say, and where results and notes go.
+# Values of the shared options, and output of results and notes.
 
-_NATURAL = ("numpy",)  # modules whose scalars and arrays know how to become plain values
+_NATURAL = ("numpy",)  # modules whose scalars and arrays have tolist
 
 
 @dataclass
@@ -41,11 +41,11 @@ class CommandSession:
     quiet : bool
         No notes, no progress, no summary.
     debug : bool
-        Errors show where they happened.
+        Errors show the traceback.
     settings : dict
-        For `mercer.config`: memory, threads.
+        Settings of `mercer.config`: memory, threads.
     line : str
-        The command line, as a shell takes it.
+        The command line, quoted for a shell.
     """
 
     json: bool = False
@@ -55,23 +55,23 @@ class CommandSession:
     line: str = "mercer"
 
     def note(self, text: str) -> None:
-        """Say something on standard error, unless the user wants quiet."""
+        """Print a note on standard error, unless `quiet`."""
         if self.quiet:
             return
         try:
             print(text, file=sys.stderr, flush=True)
-        except OSError:  # whoever read it has gone; the work goes on
+        except OSError:  # the pipe is closed; continue without notes
             self.quiet = True
 
     def result(self, values: dict[str, Any], text: str) -> None:
-        """Give the result: one JSON object, or text for people."""
+        """Print the result as one JSON object or as text."""
         if self.json:
             write_out(json.dumps(plain(values), allow_nan=False).encode("ascii") + b"\n")
         elif not self.quiet:
             write_out(text.rstrip("\n").encode("utf-8", "backslashreplace") + b"\n")
 
     def program(self, lines: list[str]) -> None:
-        """Print an equivalent Python program: what `--python` asks for."""
+        """Print an equivalent Python program for `--python`."""
         text = "\n".join(lines).rstrip("\n") + "\n"
         if self.json:
             self.result({"python": text}, "")
@@ -88,7 +88,7 @@ def write_out(data: bytes) -> None:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON can write: numbers that are not finite become null.
+    """Convert a value to JSON types. Numbers that are not finite become null.
 
     Examples
     --------
@@ -115,7 +115,7 @@ def plain(value: Any) -> Any:
 
 # --- toml config ---------------------------------------------------------------------------------
 #
-# Options from a TOML file: for all commands at the top, for one of them in its table.
+# Options from a TOML file: top-level keys for all commands, tables for single commands.
 #
 # ::
 #
@@ -131,7 +131,7 @@ _NEVER = {"config", "help", "version"}
 
 
 def take_config(context: click.Context, _: click.Parameter, path: str | None) -> None:
-    """Make the values of a file the defaults of this command; refuse what nobody knows."""
+    """Use the values of a file as defaults of this command. Raise for unknown keys."""
     if path is None:
         return
     content = _read(path)
@@ -159,11 +159,11 @@ def _read(path: str) -> dict[str, Any]:
     except OSError as error:
         raise click.UsageError(f"--config {path!r}: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise click.UsageError(f"--config {path!r} is no TOML: {error}") from error
+        raise click.UsageError(f"--config {path!r} is not valid TOML: {error}") from error
 
 
 def _path_of(context: click.Context) -> str:
-    """Return the name of the command, `kernels try` as `kernels-try`."""
+    """Return the table name of a command, such as `kernels-try` for `kernels try`."""
     names: list[str] = []
     at: click.Context | None = context
     while at is not None and at.parent is not None:
@@ -173,7 +173,7 @@ def _path_of(context: click.Context) -> str:
 
 
 def _options(command: click.Command) -> dict[str, click.Option]:
-    """Return the options of a command by their long names."""
+    """Return the options of a command by long name."""
     found = {}
     for option in command.params:
         if isinstance(option, click.Option):
@@ -184,7 +184,7 @@ def _options(command: click.Command) -> dict[str, click.Option]:
 
 
 def _commands(context: click.Context) -> dict[str, click.Command]:
-    """Import every command; needed to judge the keys of a file."""
+    """Import every command to check the keys of a file."""
     root = context.find_root()
     found: dict[str, click.Command] = {}
     assert isinstance(root.command, click.Group)
@@ -200,9 +200,7 @@ def _commands(context: click.Context) -> dict[str, click.Command]:
 def _check_table(context: click.Context, path: str, name: str, table: dict[str, Any]) -> None:
     commands = _commands(context)
     if name not in commands:
-        raise click.UsageError(
-            f"{path}: there is no command [{name}]; {did_you_mean(name, commands)}"
-        )
+        raise click.UsageError(f"{path}: unknown command [{name}]; {did_you_mean(name, commands)}")
     options = _options(commands[name])
     for key in table:
         if key.replace("_", "-") not in options:
@@ -223,7 +221,7 @@ def _check_shared(context: click.Context, path: str, shared: dict[str, Any]) -> 
 
 
 def _value(option: click.Option, value: Any, place: str) -> Any:
-    """Return a value as click takes it; tables become NAME=VALUE."""
+    """Convert a TOML value for click. Tables become NAME=VALUE."""
     entries = value.values() if isinstance(value, dict) else value
     for one in entries if option.multiple and isinstance(value, dict | list) else [value]:
         if not isinstance(one, str | int | float):
@@ -237,9 +235,7 @@ def _value(option: click.Option, value: Any, place: str) -> Any:
     return value
 
 
-# --- ending --------------------------------------------------------------------------------------
-#
-# How a command ends: the exit codes, and errors as one sentence with the remedy.
+# --- exit codes and errors -----------------------------------------------------------------------
 
 DATA_ERROR = 1
 USAGE_ERROR = 2
@@ -250,22 +246,22 @@ TERMINATED = 143
 
 EXIT_CODES = {
     0: "done",
-    DATA_ERROR: "the data, a model or a file is not right; one sentence on standard error says so",
-    USAGE_ERROR: "wrong use: an option, a column or a command that does not exist",
-    NOT_CERTIFIED: "not solved or not certified: with --strict, by certify, or when --time-limit "
-    "is over before there is any answer",
+    DATA_ERROR: "invalid data, model or file; standard error describes the problem",
+    USAGE_ERROR: "usage error: unknown command, option or column",
+    NOT_CERTIFIED: "not solved or not certified: with --strict, by certify, or if --time-limit "
+    "expires before the first result",
     INTERRUPTED: "interrupted (Ctrl-C)",
-    PIPE_CLOSED: "whoever read the output has gone (as in `| head`)",
-    TERMINATED: "ended by SIGTERM",
+    PIPE_CLOSED: "output pipe closed (as in `| head`)",
+    TERMINATED: "terminated by SIGTERM",
 }
 
 
-# arguments of Python that errors name as a remedy, and that are options of the same name here
+# Python arguments in error messages that are also command-line options
 _ARGUMENT = re.compile(r"\b(decimal|delimiter|missing|task|positive|scoring)=('[^']*'|\.\.\.)")
 
 
 class NotCertifiedError(Exception):
-    """The work is done, but what came out is not certified."""
+    """The command succeeded, but the result is not certified."""
 
 
 def run(application: click.Group, args: list[str]) -> int:
@@ -299,19 +295,19 @@ def _invoke(application: click.Group, args: list[str], session: CommandSession) 
 
 
 def _flush() -> None:
-    """Meet a closed pipe here, not while Python shuts down."""
+    """Flush standard output here, so that a closed pipe does not fail at exit."""
     if sys.stdout is not None:
         sys.stdout.flush()
 
 
 def _refusal(error: Exception, session: CommandSession) -> int:
-    """Say in one sentence what went wrong; return the code."""
+    """Print an error as one sentence. Return the exit code."""
     from mercer.deadline import TimeLimitError  # noqa: PLC0415  only where something failed
 
     if session.debug:
         traceback.print_exception(error)
     _say(_ARGUMENT.sub(_as_option, _sentence(error)))
-    # the last: a tuning whose time was over; not imported, since only some commands tune
+    # compared by name: only commands that tune import it
     late = isinstance(error, NotCertifiedError | TimeLimitError)
     late = late or type(error).__name__ == "NothingJudgedError"
     return NOT_CERTIFIED if late else DATA_ERROR
@@ -329,20 +325,20 @@ def _sentence(error: Exception) -> str:
         names = [os.fsdecode(n) for n in (error.filename, error.filename2) if n is not None]
         return f"{' -> '.join(names)}: {error.strerror}"
     if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}; nothing more could be written"
+        return f"{error.strerror}; cannot write more output"
     keyed = isinstance(error, KeyError) and error.args and " " in str(error.args[0])
     text = " ".join(str(error.args[0] if keyed else error).split())
     if isinstance(error, MemoryError) and not text:
-        return "out of memory; --memory sets a budget that is kept to"
+        return "out of memory; set a memory budget with --memory"
     known = ValueError | OSError | ImportError | MemoryError | NotCertifiedError
-    of_column = isinstance(error, TypeError) and text.startswith("column '")  # of a table
+    of_column = isinstance(error, TypeError) and text.startswith("column '")  # an error of a table
     if (
         keyed or of_column or isinstance(error, known)
-    ):  # a KeyError with a sentence: a column that is not there
+    ):  # a KeyError with a sentence: a missing column
         return text or type(error).__name__
-    if type(error).__module__.split(".")[0] == "mercer":  # errors with a sentence of their own
+    if type(error).__module__.split(".")[0] == "mercer":  # other errors of Mercer
         return text
-    return f"{type(error).__name__}: {text} (a fault of Mercer; --debug shows where)"
+    return f"{type(error).__name__}: {text} (a bug in Mercer; --debug shows the traceback)"
 
 
 def _usage(error: click.UsageError) -> None:
@@ -360,7 +356,7 @@ def _say(text: str) -> None:
 
 @contextmanager
 def _signals() -> Iterator[None]:
-    """Turn SIGTERM into an orderly end: what is half-written is removed on the way out."""
+    """Convert SIGTERM to `SystemExit`, so that partially written files are removed."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -377,7 +373,7 @@ def _signals() -> Iterator[None]:
 
 @contextmanager
 def _warnings(session: CommandSession) -> Iterator[None]:
-    """Show warnings as plain notes, each once."""
+    """Print each warning once, as a note."""
 
     def show(message: Any, *_: Any, **__: Any) -> None:
         session.note(f"note: {printable(' '.join(str(message).split()))}")
@@ -393,12 +389,12 @@ def _warnings(session: CommandSession) -> Iterator[None]:
 
 # --- work ----------------------------------------------------------------------------------------
 #
-# The form of a command: the options all share, settings in force, examples in the help.
+# The command class: shared options, resource settings, examples in the help.
 
 _SECONDS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
-class Size(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
+class Size(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
     """Bytes, as a number or as text such as 2GB."""
 
     name = "size"
@@ -410,13 +406,13 @@ class Size(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type 
         try:
             found = parse_bytes(value)
         except ValueError:
-            self.fail(f"{value!r} is no size; write bytes, or text such as 2GB", param, ctx)
+            self.fail(f"{value!r} is not a size; use bytes or text such as 2GB", param, ctx)
         if found <= 0:
             self.fail(f"{value!r} must be positive", param, ctx)
         return found
 
 
-class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
+class Seconds(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
     """Seconds, as a number or as text such as 10m."""
 
     name = "seconds"
@@ -426,34 +422,34 @@ class Seconds(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no ty
         match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([smh]?)\s*", str(value).lower())
         seconds = float(match[1]) * _SECONDS[match[2]] if match else math.nan
         if not 0 < seconds < math.inf:
-            self.fail(f"{value!r} is no time; write seconds, or text such as 10m", param, ctx)
+            self.fail(f"{value!r} is not a duration; use seconds or text such as 10m", param, ctx)
         return seconds
 
 
-class KernelText(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
-    """A kernel, or a family of kernels, by its text."""
+class KernelText(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """A kernel expression, or the name of a family of kernels."""
 
     name = "kernel"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the text, of which it is known that it can be read."""
+        """Return the text after checking that it can be parsed."""
         from mercer.kernels import resolve  # noqa: PLC0415  help needs none of it
 
         try:
-            if value != "sum over kinds of columns":  # a family that is no kernel
+            if value != "sum over kinds of columns":  # a family, not a kernel
                 resolve(str(value))
         except ValueError as error:
             self.fail(f"{value!r}: {str(error).splitlines()[0]}", param, ctx)
         return str(value)
 
 
-class ApproximationText(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
-    """Features in place of a kernel, by their text; "none" is the kernel itself."""
+class ApproximationText(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """A kernel approximation, such as nystrom:1000; "none" is the exact kernel."""
 
     name = "approximation"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the text, of which it is known that it can be read."""
+        """Return the text after checking that it can be parsed."""
         from mercer.approximation.text import parse_approximation  # noqa: PLC0415
 
         text = str(value).strip().lower()
@@ -465,13 +461,13 @@ class ApproximationText(click.ParamType):  # type: ignore[type-arg]  # click 8.1
         return text
 
 
-class Score(click.ParamType):  # type: ignore[type-arg]  # click 8.1 has no type of values
-    """The name of a score of scikit-learn."""
+class Score(click.ParamType):  # type: ignore[type-arg]  # not generic in click 8.1
+    """The name of a scikit-learn score."""
 
     name = "score"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> str:
-        """Return the name, if there is such a score."""
+        """Return the name after checking that the score exists."""
         from mercer.selection.task import refuse_unknown_score  # noqa: PLC0415
 
         try:
@@ -501,7 +497,7 @@ def _setting(name: str) -> Callable[[click.Context, click.Parameter, Any], None]
 
 
 def _shared() -> list[click.Option]:
-    """Make the options that every command has; their values go to the session."""
+    """Make the options of all commands; their values are stored in the session."""
     return [
         click.Option(
             ["--config"],
@@ -510,28 +506,28 @@ def _shared() -> list[click.Option]:
             expose_value=False,
             callback=take_config,
             type=click.Path(),
-            help="Take options from a TOML file; the command line goes first.",
+            help="Read options from a TOML file; the command line takes precedence.",
         ),
         click.Option(
             ["--json"],
             is_flag=True,
             expose_value=False,
             callback=_flag("json"),
-            help="Print one JSON object; all else goes to standard error.",
+            help="Print one JSON object; notes go to standard error.",
         ),
         click.Option(
             ["--quiet", "-q"],
             is_flag=True,
             expose_value=False,
             callback=_flag("quiet"),
-            help="No progress, notes or summary.",
+            help="Hide progress, notes and summary.",
         ),
         click.Option(
             ["--debug"],
             is_flag=True,
             expose_value=False,
             callback=_flag("debug"),
-            help="Show where an error happened.",
+            help="Show the traceback of an error.",
         ),
     ]
 
@@ -544,25 +540,25 @@ def _resources() -> list[click.Option]:
             type=SIZE,
             expose_value=False,
             callback=_setting("memory"),
-            help="Bytes to use at most, such as 2GB.",
+            help="Memory budget, such as 2GB.",
         ),
         click.Option(
             ["--threads"],
             type=click.IntRange(min=1),
             expose_value=False,
             callback=_setting("threads"),
-            help="Threads to use at most.",
+            help="Maximum number of threads.",
         ),
     ]
 
 
 class Work(click.Command):
-    """A command with the shared options, and examples in its help.
+    """A command with the shared options and examples in its help.
 
     Parameters
     ----------
     examples : sequence of str
-        Command lines, without `mercer` before them.
+        Example command lines, without `mercer`.
     computes : bool
         Whether it has `--memory` and `--threads`.
     """
@@ -579,7 +575,7 @@ class Work(click.Command):
         self.params += [*(_resources() if computes else []), *_shared()]
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run with the settings of the options in force."""
+        """Run with the resource settings of the options."""
         from mercer.resources import config  # noqa: PLC0415  help needs none of it
 
         session = ctx.ensure_object(CommandSession)
@@ -600,7 +596,7 @@ def time_limit(function: Any) -> Any:
         "--time-limit",
         type=SECONDS,
         default=None,
-        help="Seconds for all of it, or 10m, 2h; what was found by then counts.",
+        help="Total time limit, such as 90 (seconds), 10m or 2h; keeps the best result.",
     )(function)
 
 
@@ -612,8 +608,7 @@ def approximation(function: Any) -> Any:
         metavar="NAME:COUNT",
         default="auto",
         show_default=True,
-        help="Features in place of the kernel: nystrom:1000, random_features:2000, none (exact); "
-        "auto takes landmarks where exact work would be refused.",
+        help="Approximation: auto, none, or such as nystrom:1000 or random_features:2000.",
     )(function)
 
 
@@ -624,19 +619,19 @@ def seed(function: Any) -> Any:
         type=click.IntRange(0, 2**32 - 1),
         default=0,
         show_default=True,
-        help="Seed of all that chance decides.",
+        help="Random seed.",
     )(function)
 
 
 def python(function: Any) -> Any:
     """Add `--python`."""
     return click.option(
-        "--python", is_flag=True, help="Print the same as a Python program, and stop."
+        "--python", is_flag=True, help="Print an equivalent Python program and exit."
     )(function)
 
 
 def strict(function: Any) -> Any:
     """Add `--strict`."""
-    return click.option("--strict", is_flag=True, help="Exit with 3 unless solved and certified.")(
-        function
-    )
+    return click.option(
+        "--strict", is_flag=True, help="Exit with code 3 unless solved and certified."
+    )(function)

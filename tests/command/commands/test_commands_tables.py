@@ -19,7 +19,7 @@ def test_check(mercer, groups):
     found = mercer("check", "groups.csv", "--json").json
     assert found["columns"]["x"] == "number"
     assert any("constant" in one["columns"] for one in found["findings"])
-    assert "there are x, y, constant" in mercer("check", "groups.csv", "-t", "z", code=2).err
+    assert "choose from x, y, constant" in mercer("check", "groups.csv", "-t", "z", code=2).err
 
 
 def test_check_looks_for_rows_in_both_tables(mercer, groups):
@@ -50,7 +50,7 @@ def test_cluster(mercer, groups, tmp_path):
     labels = (tmp_path / "labels.csv").read_text().splitlines()
     assert (labels[0], len(labels)) == ("cluster", 51)
     assert "cluster 1" in mercer(*args).out
-    assert "is read" in mercer("cluster", "groups.csv", "-o", "groups.csv", code=2).err
+    assert "is an input" in mercer("cluster", "groups.csv", "-o", "groups.csv", code=2).err
 
 
 def test_project(mercer, groups, tmp_path):
@@ -88,7 +88,7 @@ def test_kernels_on_a_sample(mercer, groups):
     assert found["rows"] == 50
     args = ("kernels", "try", "gaussian", "groups.csv", "--target", "y")
     assert "alignment" in mercer(*args, "--rows", "20").out
-    assert "no column of text" in mercer("kernels", "try", "spectrum", "groups.csv", code=1).err
+    assert "no text column" in mercer("kernels", "try", "spectrum", "groups.csv", code=1).err
     assert "did you mean 'gaussian'?" in mercer("kernels", "show", "gausian", code=2).err
     assert mercer("kernels").out == mercer("kernels", "list").out
 

@@ -1,1 +1,1 @@
-"""One file for each command; `application.COMMANDS` says which."""
+"""One module per command, listed in `application.COMMANDS`."""

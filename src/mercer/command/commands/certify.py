@@ -1,4 +1,4 @@
-"""`mercer certify`: whether a saved model is the answer to its data."""
+"""`mercer certify`: verify a saved model against its training data."""
 
 from __future__ import annotations
 
@@ -22,30 +22,32 @@ if TYPE_CHECKING:
         "certify income.mercer people.csv",
         "certify heart.model heart_scale --cost 1",
     ],
-    help="Judge a saved model against its training data.\n\nThe certificate is computed anew from "
-    "the data and the model alone, for models of Mercer and of LIBSVM (svm-train); of the latter "
-    "the file does not hold the options -c, -n and -p: give them here. Exits with 3 if the model "
-    "is not certified.",
+    help="Verify a saved model against its training data.\n\nThe certificate is computed again "
+    "from the data and the model. MODEL is a Mercer or LIBSVM (svm-train) model. LIBSVM files do "
+    "not contain the options -c, -n and -p: pass them as --cost, --nu and --epsilon. The exit "
+    "code is 3 if the model is not certified.",
 )
 @MODEL
 @DATA
-@click.option("--target", "-t", metavar="COLUMN", help="Where the model does not name it.")
-@click.option("--cost", type=float, help="Of a LIBSVM model: its -c.")
-@click.option("--nu", type=float, help="Of a LIBSVM model: its -n.")
-@click.option("--epsilon", type=float, help="Of a LIBSVM model: its -p.")
-@click.option("--tol", type=float, help="How far from optimal it may be.")
+@click.option(
+    "--target", "-t", metavar="COLUMN", help="Target column, if the model does not name it."
+)
+@click.option("--cost", type=float, help="Option -c of a LIBSVM model.")
+@click.option("--nu", type=float, help="Option -n of a LIBSVM model.")
+@click.option("--epsilon", type=float, help="Option -p of a LIBSVM model.")
+@click.option("--tol", type=float, help="Tolerance of the certificate.")
 @reading
 @python
 @click.pass_obj
 def certify(session: CommandSession, /, model: str, data: str, **options: Any) -> None:
-    """Print the verdict."""
+    """Print the certificate."""
     if options["python"]:
         session.program(_program(model, data, options))
         return
     libsvm = is_libsvm_model(model)
     _refuse(options, libsvm)
-    judge = _of_libsvm if libsvm else _of_mercer
-    certificate, notes = judge(model, data, options)
+    verify = _of_libsvm if libsvm else _of_mercer
+    certificate, notes = verify(model, data, options)
     rows = [certificate_row(certificate), *(("", note) for note in notes)]
     values = {"model": model, **certificate_values(certificate), "notes": notes}
     session.result(values, aligned(rows))
@@ -53,10 +55,10 @@ def certify(session: CommandSession, /, model: str, data: str, **options: Any) -
 
 
 def _refuse(options: dict[str, Any], libsvm: bool) -> None:
-    """Refuse options that would have no effect."""
+    """Raise for options that would have no effect."""
     given = [name for name in ("cost", "nu", "epsilon") if options[name] is not None]
     if given and not libsvm:
-        raise click.UsageError(f"--{given[0]} is for models of LIBSVM; ours hold it themselves")
+        raise click.UsageError(f"--{given[0]} is for LIBSVM models; a Mercer model contains it")
 
 
 def _of_libsvm(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list[str]]:
@@ -83,7 +85,7 @@ def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list
         return verify(model.pipeline, rows, y, **more), notes
     if hasattr(model, "schema"):  # groups, coordinates or topics of a table
         table, notes = training_table(model, data, **_reader(options, ""))
-        if hasattr(model, "topics"):  # learnt from a list of texts, not from a table
+        if hasattr(model, "topics"):  # fitted to a list of texts, not to a table
             texts = [text or "" for text in table[table.columns[0]].tolist()]
             return verify(model.pipeline, texts, **more), notes
         return verify(model.pipeline, table, **more), notes
@@ -93,17 +95,19 @@ def _of_mercer(path: str, data: str, options: dict[str, Any]) -> tuple[Any, list
 
 
 def _refuse_columns(model: Any, options: dict[str, Any]) -> None:
-    """Refuse columns where the model itself knows which ones it was fitted to."""
+    """Raise for column options if the model contains its columns."""
     if not hasattr(model, "schema"):
         return
     if options["drop"]:
         raise click.UsageError(
-            "--drop is for models without column names; this one knows its columns, and others of "
-            "the table are left out"
+            "--drop is for models without column names; this model contains its columns and "
+            "ignores others"
         )
     target = getattr(model, "target", None)
     if options["target"] not in (None, target):
-        raise click.UsageError(f"--target {options['target']!r}: that of the model is {target!r}")
+        raise click.UsageError(
+            f"--target {options['target']!r}: the target of the model is {target!r}"
+        )
 
 
 def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
@@ -112,7 +116,7 @@ def _reader(options: dict[str, Any], format: str) -> dict[str, Any]:
 
 
 def _numbers(table: Table, target: str | None) -> tuple[Any, Any]:
-    """Return rows and targets of a table of numbers; LIBSVM's text names its targets itself."""
+    """Return rows and targets of a numeric table. LIBSVM data name their target column."""
     if target is None:
         target = TARGET if TARGET in table.columns else None
     else:

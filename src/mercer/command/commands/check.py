@@ -1,4 +1,4 @@
-"""`mercer check`: look for trouble in a table before a model is made of it."""
+"""`mercer check`: find problems in a table before fitting a model."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from mercer.command.work import CommandSession, Work, python
 @click.command(
     cls=Work,
     examples=["check people.csv --target income", "check train.csv --target y --test test.csv"],
-    help="Look for trouble in a table.\n\nKinds of the columns, gaps, constants, duplicates, "
-    "columns that give the target away, classes that are too small, rows in both tables. Exits "
-    "with 1 if a finding is an error.",
+    help="Find problems in a table.\n\nReports column kinds, missing values, constant and "
+    "duplicate columns, columns that leak the target, small classes and rows shared with the test "
+    "table. The exit code is 1 if a finding is an error.",
 )
 @DATA
-@click.option("--target", "-t", metavar="COLUMN", help="The column to predict.")
-@click.option("--test", type=click.Path(), metavar="FILE", help="Another table, of test rows.")
+@click.option("--target", "-t", metavar="COLUMN", help="Column to predict.")
+@click.option("--test", type=click.Path(), metavar="FILE", help="Table of test rows.")
 @reading
 @python
 @click.pass_obj
@@ -48,7 +48,7 @@ def check(
         "findings": finding_values(findings),
     }
     said = [f"{one.level}: {printable(one.message)}" for one in findings]
-    text = "\n".join([str(table), "", *(said or ["Nothing to complain about."])])
+    text = "\n".join([str(table), "", *(said or ["No problems found."])])
     session.result(values, text)
     if any(one.level == "error" for one in findings):
         raise click.exceptions.Exit(1)

@@ -1,4 +1,4 @@
-"""`mercer cluster`: groups of similar rows."""
+"""`mercer cluster`: group similar rows."""
 
 from __future__ import annotations
 
@@ -19,19 +19,23 @@ METHODS = ("kmeans", "spectral", "mixture")
         "cluster people.csv --drop income -o groups.csv",
         "cluster people.csv --clusters 4 --method spectral --report groups.html",
     ],
-    help="Group similar rows.\n\nThe number of groups follows from the data unless it is given: by "
-    "the mean silhouette (kmeans), the gap of eigenvalues (spectral) or the BIC (mixture).",
+    help="Group similar rows.\n\nWithout --clusters, the number of clusters is chosen by "
+    "the mean silhouette (kmeans), the eigenvalue gap (spectral) or the BIC (mixture).",
 )
 @DATA
-@click.option("--clusters", "-k", type=click.IntRange(min=1), help="How many.")
+@click.option("--clusters", "-k", type=click.IntRange(min=1), help="Number of clusters.")
 @click.option("--method", type=click.Choice(METHODS), default="kmeans", show_default=True)
-@click.option("--kernel", type=KERNEL, metavar="KERNEL", help="For kmeans and spectral.")
-@click.option("--max-clusters", type=click.IntRange(min=2), help="The most that are tried, 10.")
+@click.option("--kernel", type=KERNEL, metavar="KERNEL", help="Kernel for kmeans and spectral.")
+@click.option(
+    "--max-clusters",
+    type=click.IntRange(min=2),
+    help="Largest number of clusters to try; default: 10.",
+)
 @approximation
 @unsupervised
 @click.pass_obj
 def cluster(session: CommandSession, /, data: str, **options: Any) -> None:
-    """Group rows, write, tell."""
+    """Cluster a table, write the files and print the result."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)
     if options["python"]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("mercer", "libsvm", "onnx", "csv")
 _ENDINGS = {".mercer": "mercer", ".onnx": "onnx", ".csv": "csv"}
-_ROWS = 65536  # that CSV is written in
+_ROWS = 65536  # per block of CSV
 
 
 @click.command(
@@ -32,20 +32,25 @@ _ROWS = 65536  # that CSV is written in
         "convert people.csv people.libsvm --prepare income.mercer",
         "convert heart_scale heart.csv --format libsvm",
     ],
-    help="Convert data and models: LIBSVM, ONNX.\n\nA model becomes .mercer, .onnx, or else a "
-    "model file of LIBSVM; data become .csv, or else LIBSVM's text. The content of INPUT says "
-    "which it is, the ending of OUTPUT (or --to) what it becomes. LIBSVM knows no table: a model "
-    "of one is written for rows that --prepare has turned into numbers.",
+    help="Convert data and models to or from LIBSVM, ONNX, CSV.\n\nThe content of INPUT determines "
+    "whether it is a model or data. The extension of OUTPUT (or --to) determines the result: "
+    ".mercer, .onnx or a LIBSVM model for models; .csv or LIBSVM text for data. LIBSVM models "
+    "have no table columns: convert their data with --prepare.",
 )
 @click.argument("input", type=click.Path(allow_dash=True))
 @click.argument("output", type=click.Path())
-@click.option("--to", type=click.Choice(FORMATS), help="By default what the ending says.")
-@click.option("--target", "-t", metavar="COLUMN", help="Of data: the column of the targets.")
 @click.option(
-    "--prepare", type=click.Path(), metavar="MODEL", help="Of data: into numbers, as this model."
+    "--to", type=click.Choice(FORMATS), help="Output format; default: from the extension."
+)
+@click.option("--target", "-t", metavar="COLUMN", help="Target column, for data.")
+@click.option(
+    "--prepare",
+    type=click.Path(),
+    metavar="MODEL",
+    help="Convert columns to numbers like this model.",
 )
 @click.option(
-    "--without-probabilities", is_flag=True, help="Leave out what LIBSVM has no place for."
+    "--without-probabilities", is_flag=True, help="Omit calibration that LIBSVM cannot store."
 )
 @reading
 @python
@@ -61,11 +66,13 @@ def convert(session: CommandSession, /, input: str, output: str, **options: Any)
     notes: dict[str, Any] = {}
     if model:
         if to == "csv":
-            raise click.UsageError("a model becomes .mercer, .onnx or a model file of LIBSVM")
+            raise click.UsageError(
+                "cannot convert a model to csv; use .mercer, .onnx or --to libsvm"
+            )
         _model(input, output, to, options["without_probabilities"])
     else:
         if to in {"mercer", "onnx"}:
-            raise click.UsageError(f"{input!r} is no model; data become .csv or LIBSVM's text")
+            raise click.UsageError(f"{input!r} is not a model; use .csv or --to libsvm for data")
         notes = _data(session, input, output, to, options)
     row = file_row("model" if model else "data", Path(output))
     session.result({"output": output, "format": to, "model": model, **notes}, aligned([row]))
@@ -94,10 +101,10 @@ def _model(path: str, output: str, to: str, without_probabilities: bool) -> None
 def _data(
     session: CommandSession, path: str, output: str, to: str, options: dict[str, Any]
 ) -> dict[str, Any]:
-    """Write data; return what there is to know about it."""
+    """Write data. Return the number of rows and the label codes."""
     target, prepare = options["target"], options["prepare"]
     if target is not None and prepare is not None:
-        raise click.UsageError("--prepare names the target itself; leave --target out")
+        raise click.UsageError("--prepare determines the target; remove --target")
     rows: Any
     if prepare is not None:
         model = table_model(prepare)
@@ -149,7 +156,7 @@ def _write_libsvm(
     found: dict[str, Any] = {"rows": len(table)}
     if values is not None and values.dtype.kind == "O":  # LIBSVM's labels are numbers
         if any(one is None for one in values.tolist()):
-            raise ValueError(f"column {target!r} has gaps; leave those rows out")
+            raise ValueError(f"column {target!r} has missing values; remove those rows")
         classes, values = np.unique(values, return_inverse=True)
         found["labels"] = {str(name): code for code, name in enumerate(classes.tolist())}
         session.note(f"labels: {', '.join(f'{v} is {k}' for k, v in found['labels'].items())}")

@@ -1,4 +1,4 @@
-"""`mercer evaluate`: figures of a model on labelled rows."""
+"""`mercer evaluate`: evaluate a model on labeled rows."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mercer.command.work import CommandSession, Work, python, seed
 @click.command(
     cls=Work,
     examples=["evaluate income.mercer test.csv", "evaluate income.mercer test.csv --json"],
-    help="Measure how good a model is on labelled rows.\n\nDATA has the target, and was not used "
-    "to fit. Figures come with 95 % intervals, beside those of the best constant answer.",
+    help="Evaluate a model on labeled rows.\n\nDATA contains the target and was not used "
+    "to fit. Scores have 95 % intervals and are compared with the best constant prediction.",
 )
 @MODEL
 @DATA
@@ -29,7 +29,7 @@ from mercer.command.work import CommandSession, Work, python, seed
 def evaluate(
     session: CommandSession, /, model: str, data: str, seed: int, python: bool, **options: Any
 ) -> None:
-    """Print the figures."""
+    """Print the scores."""
     if python:
         session.program(
             [
@@ -50,15 +50,15 @@ def evaluate(
     values: dict[str, Any] = {"model": model, "target": opened.target, **found.to_dict()}
     if _may_be_training(data, len(table), opened.settings):
         session.note(
-            "note: this has the name and the rows of the training table; figures of rows that the "
-            "model has learnt from are too good"
+            "note: this looks like the training table; scores on training rows are too "
+            "optimistic. Use rows that the model was not fitted to"
         )
     rows = metric_rows(found) + constant_rows(found)
     session.result(values, aligned(rows) + _confusion(found, opened.classes))
 
 
 def _may_be_training(data: str, rows: int, settings: Any) -> bool:
-    """Return whether a file looks like the one that a model was fitted to."""
+    """Return whether a file looks like the training table of a model."""
     return (
         bool(settings.source)
         and Path(data).name == Path(settings.source).name

@@ -1,4 +1,4 @@
-"""`mercer fit`: from a table to a certified model and its report."""
+"""`mercer fit`: fit a certified model to a table and write its report."""
 
 from __future__ import annotations
 
@@ -54,54 +54,55 @@ MACHINES = {
 }
 
 _OPTIONS: list[Any] = [
-    click.option("--target", "-t", metavar="COLUMN", required=True, help="The column to predict."),
+    click.option("--target", "-t", metavar="COLUMN", required=True, help="Column to predict."),
     click.option(
         "--output", "-o", type=click.Path(), metavar="FILE",
-        help="The model file; by default the name of DATA with .mercer, here.",
+        help="Model file; default: name of DATA with extension .mercer.",
     ),
     click.option(
         "--report", type=click.Path(), metavar="FILE",
-        help="The report; by default the name of the model with .html.",
+        help="Report file; default: the model's name with extension .html.",
     ),
-    click.option("--no-report", is_flag=True, help="Write no report."),
+    click.option("--no-report", is_flag=True, help="Skip the report."),
     click.option(
         "--task", type=click.Choice(["classification", "regression"]),
-        help="By default what the target says.",
+        help="Task; default: from the target column.",
     ),
     click.option(
         "--machine", type=click.Choice(list(MACHINES)), metavar="NAME",
-        help=f"{', '.join(MACHINES)}; by default svc for classes, ridge or svr for numbers.",
+        help=f"Estimator: {', '.join(MACHINES)}.",
     ),
     click.option(
         "--kernel", type=KERNEL, metavar="KERNEL", multiple=True,
-        help="Compare these alone; see `mercer kernels`. May be repeated.",
+        help="Kernel to compare; repeatable. `mercer kernels` lists them.",
     ),
     approximation,
-    click.option("--test", type=click.Path(), metavar="FILE", help="Judge by this table instead."),
+    click.option(
+        "--test", type=click.Path(), metavar="FILE", help="Evaluate on this table instead."
+    ),
     click.option(
         "--held-out", type=click.FloatRange(0, 0.9), default=0.2, show_default=True,
-        help="Share of the rows to judge by; 0: judge by cross-validation.",
+        help="Fraction of rows held out; 0: evaluate by cross-validation.",
     ),
-    click.option("--refit", is_flag=True, help="Fit the settings found to all rows in the end."),
-    click.option("--positive", metavar="LABEL", help="Of two classes the one scores speak of."),
+    click.option("--refit", is_flag=True, help="Refit the selected model on all rows."),
+    click.option("--positive", metavar="LABEL", help="Positive class of a binary target."),
     click.option(
         "--costs", type=(float, float), metavar="FP FN",
         help="Costs of a false positive and a false negative.",
     ),
     click.option(
-        "--scoring", type=SCORE, metavar="NAME", help="What to compare by, as in scikit-learn."
+        "--scoring", type=SCORE, metavar="NAME", help="scikit-learn score to select by."
     ),
-    click.option("--folds", type=click.IntRange(min=2), help="Folds of the comparison, 5."),
+    click.option(
+        "--folds", type=click.IntRange(min=2), help="Number of cross-validation folds; default: 5."
+    ),
     click.option(
         "--scheduler", metavar="ADDRESS",
-        help=(
-            "Spread the comparison over the workers of a Dask cluster: tcp://HOST:8786. A file "
-            "past the memory budget of this machine is read by the workers, from a disk they share."
-        ),
+        help="Address of a Dask cluster to run on: tcp://HOST:8786.",
     ),
     click.option(
         "--resume/--no-resume", default=True, show_default=True,
-        help="Go on from a journal, or start anew.",
+        help="Resume an interrupted run, or start over.",
     ),
 ]  # fmt: skip
 
@@ -119,12 +120,13 @@ def _options(function: Any) -> Any:
         "fit train.csv -t y --test test.csv -o y.mercer --time-limit 10m --strict",
         "fit prices.parquet -t price --kind zip=category --drop id --json",
     ],
-    help="Make a certified model of a column of a table.\n\nChecks the table, holds rows out, "
-    "prepares the columns by their kinds, compares kernels on the same folds, tunes, trains, "
-    "calibrates, certifies, and measures on the rows held out. Writes the model (-o) and its "
-    "report (an HTML file beside it).\n\nAn interrupted run leaves a journal beside the model "
-    "(MODEL.journal); the same command goes on from there, and removes it when the model is "
-    "written.",
+    help="Fit a certified model to a table.\n\nChecks the table, holds out rows, "
+    "preprocesses the columns by kind, compares and tunes kernels on the same folds, fits, "
+    "calibrates, certifies and evaluates the model on the held-out rows. Writes the model (-o) "
+    "and an HTML report in the same folder.\n\nAn interrupted run leaves the journal "
+    "MODEL.journal. Run the same command again to resume; it removes the journal once the model "
+    "is written.\n\nWith --scheduler, the workers of a Dask cluster run the comparison. They read "
+    "a file that exceeds the memory budget of this computer from a shared disk.",
 )
 @DATA
 @_options
@@ -135,7 +137,7 @@ def _options(function: Any) -> Any:
 @python
 @click.pass_obj
 def fit(session: CommandSession, /, data: str, **options: Any) -> None:
-    """Read, fit, write, tell."""
+    """Fit a model, write the files and print the result."""
     files = _files(data, options)
     if options["python"]:
         session.program(_program(data, files, options))
@@ -155,9 +157,9 @@ def fit(session: CommandSession, /, data: str, **options: Any) -> None:
         with _cluster(options["scheduler"]):
             model = fit_table(table, **_arguments(options, test), journal=files.journal)
     except JournalError as error:
-        raise ValueError(f"{error}; --no-resume removes the journal and starts anew") from error
+        raise ValueError(f"{error}; --no-resume removes it and starts over") from error
     except BaseException:  # Ctrl-C as well
-        if not _has_results(files.journal):  # there is nothing to go on from
+        if not _has_results(files.journal):
             shutil.rmtree(files.journal, ignore_errors=True)
         raise
     save(model, files.model)
@@ -172,7 +174,7 @@ def fit(session: CommandSession, /, data: str, **options: Any) -> None:
 
 
 def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:
-    """Connect to a cluster for the time of the work, if one is named."""
+    """Connect to a cluster, if one is named."""
     if scheduler is None:
         return nullcontext()
     from mercer.rows.dask.cluster import on_cluster  # noqa: PLC0415  help needs none of it
@@ -182,7 +184,7 @@ def _cluster(scheduler: str | None) -> AbstractContextManager[Any]:
 
 @dataclass(frozen=True)
 class Files:
-    """What is written: model, report, and the journal until both are there."""
+    """Output files: model, report, and the journal until both are written."""
 
     model: Path
     report: Path | None
@@ -191,24 +193,24 @@ class Files:
 
 def _files(data: str, options: Mapping[str, Any]) -> Files:
     if options["report"] and options["no_report"]:
-        raise click.UsageError("--report and --no-report exclude one another")
+        raise click.UsageError("--report and --no-report exclude each other")
     model = Path(options["output"] or f"{stem_of(data)}.mercer")
-    beside = model.with_name(f"{model.stem}.html")
-    report = None if options["no_report"] else Path(options["report"] or beside)
+    default = model.with_name(f"{model.stem}.html")
+    report = None if options["no_report"] else Path(options["report"] or default)
     refuse_overwriting([model, report], data, *([options["test"]] if options["test"] else []))
     return Files(model, report, model.with_name(f"{model.name}.journal"))
 
 
 def _take_up(session: CommandSession, journal: Path, resume: bool) -> None:
-    """Say that a journal is there, or remove it."""
+    """Note that the run resumes from a journal, or remove the journal."""
     if resume and _has_results(journal):
-        session.note(f"going on from {printable(str(journal))}; --no-resume starts anew")
+        session.note(f"resuming from {printable(str(journal))}; use --no-resume to start over")
     elif journal.exists() and not resume:
         shutil.rmtree(journal)
 
 
 def _has_results(journal: Path) -> bool:
-    """Return whether a journal holds more than the first lines of its files."""
+    """Return whether a journal holds results after the header lines of its files."""
     if not journal.is_dir():
         return journal.exists()
     for file in journal.iterdir():
@@ -219,7 +221,7 @@ def _has_results(journal: Path) -> bool:
 
 
 def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
-    """Return the arguments of `mercer.fit` that are not its defaults."""
+    """Return the arguments of `mercer.fit` that differ from the defaults."""
     from mercer import machines  # noqa: PLC0415  help needs none of it
 
     found = {
@@ -246,7 +248,7 @@ def _arguments(options: Mapping[str, Any], test: Any) -> dict[str, Any]:
 
 
 def _program(data: str, files: Files, options: Mapping[str, Any]) -> list[str]:
-    """Write the call of `mercer.fit`; what it decides is in the report, as Python too."""
+    """Write the call of `mercer.fit` as Python."""
     reader = "".join(f", {name}={value!r}" for name, value in read_arguments(options).items())
     given = _arguments({**options, "machine": None}, None)
     target = given.pop("target")

@@ -16,13 +16,13 @@ KERNEL = click.argument("kernel", metavar="KERNEL")
 
 @click.group(
     invoke_without_command=True,
-    help="List, show and try kernels.\n\nKERNEL is a text: a name (gaussian: its scale then "
-    "follows from the data), a name with values (matern(nu=1.5, scale=2)), or names that are "
-    "added, multiplied and scaled (0.5 * linear + gaussian(2)[age, income]).",
+    help="List, show and try kernels.\n\nKERNEL is a name (gaussian; its scale is chosen from the "
+    "data), a name with parameters (matern(nu=1.5, scale=2)), or a sum or product of "
+    "kernels (0.5 * linear + gaussian(2)[age, income]).",
 )
 @click.pass_context
 def kernels(context: click.Context) -> None:
-    """List the kernels where nothing else is asked."""
+    """List the kernels if no subcommand is given."""
     if context.invoked_subcommand is None:
         context.invoke(list_kernels)
 
@@ -65,13 +65,13 @@ def _row(name: str, kind: type[Any]) -> dict[str, Any]:
     cls=Work,
     computes=False,
     examples=['kernels show "0.5 * linear + rbf(gamma=0.5)"'],
-    help="Show how a kernel text is read.",
+    help="Show how a kernel expression is parsed.",
 )
 @KERNEL
 @python
 @click.pass_obj
 def show_kernel(session: CommandSession, /, kernel: str, python: bool) -> None:
-    """Print what a text means."""
+    """Print the parsed kernel, its formula and its parameters."""
     if python:
         session.program(["from mercer.kernels import parse", "", f"print(parse({kernel!r}))"])
         return
@@ -94,7 +94,7 @@ def _formula(kernel: Any) -> str:
 
 
 def parsed(text: str) -> Any:
-    """Read a kernel text; what cannot be read is wrong use."""
+    """Parse a kernel expression. Raise a usage error if it is invalid."""
     from mercer.kernels import ParseError, parse  # noqa: PLC0415
 
     try:
@@ -110,15 +110,15 @@ def parsed(text: str) -> Any:
         "kernels try gaussian people.csv --target income",
         'kernels try "gaussian[age] + linear" people.csv --rows 500',
     ],
-    help="Look at the matrix of a kernel on a sample of rows.\n\nNumbers are scaled to mean 0 and "
-    "deviation 1, and rows with gaps left out; a string kernel looks at the first column of text. "
-    "With a target: how well the kernel agrees with it (alignment, 0 to 1).",
+    help="Compute the kernel matrix of a sample of rows.\n\nNumbers are scaled to mean 0 and "
+    "standard deviation 1. Rows with missing values are dropped. A string kernel uses the first "
+    "text column. With --target, also prints the alignment of the kernel and the target (0 to 1).",
 )
 @KERNEL
 @DATA
-@click.option("--target", "-t", metavar="COLUMN", help="The column to agree with.")
+@click.option("--target", "-t", metavar="COLUMN", help="Column to align the kernel with.")
 @click.option(
-    "--rows", type=click.IntRange(2, 5000), default=200, show_default=True, help="Of the sample."
+    "--rows", type=click.IntRange(2, 5000), default=200, show_default=True, help="Sample size."
 )
 @reading
 @seed
@@ -133,7 +133,7 @@ def try_kernel(
     seed: int,
     **options: Any,
 ) -> None:
-    """Print what the matrix is like."""
+    """Print statistics of the kernel matrix."""
     parsed(kernel)
     table = read_table(data, options["drop"], **read_arguments(options))
     if target is not None:

@@ -1,4 +1,4 @@
-"""`mercer predict`: stream new rows through a model."""
+"""`mercer predict`: predict new rows with a model."""
 
 from __future__ import annotations
 
@@ -28,18 +28,20 @@ if TYPE_CHECKING:
         "predict income.mercer new.csv --proba -o predicted.csv",
         "predict income.mercer - < new.csv | head",
     ],
-    help="Predict new rows with a model.\n\nReads rows block by block, so that files of any size "
-    "and pipes (-) pass through, and writes CSV: the prediction, and with --proba the probability "
-    "of each class. Columns are found by name; the target may be there.",
+    help="Predict new rows with a model.\n\nReads rows block by block, so DATA can be of any size "
+    "or a pipe (-). Writes CSV: the prediction and, with --proba, the probability of each class. "
+    "Columns are matched by name. A target column is ignored.",
 )
 @MODEL
 @DATA
-@click.option("--output", "-o", type=click.Path(), metavar="FILE", help="Write the CSV here.")
-@click.option("--proba", is_flag=True, help="Probabilities as well.")
+@click.option(
+    "--output", "-o", type=click.Path(), metavar="FILE", help="Write the CSV to this file."
+)
+@click.option("--proba", is_flag=True, help="Add class probabilities.")
 @click.option(
     "--spreadsheet/--no-spreadsheet",
     default=True,
-    help="Put ' before labels that a spreadsheet would run, such as =1+1 (default).",
+    help="Escape labels that a spreadsheet would run, such as =1+1.",
 )
 @reading_rows
 @python
@@ -60,14 +62,14 @@ def predict(
         session.program(_program(model, data, output, proba))
         return
     if data == "-" and model == "-":
-        raise click.UsageError("the model is a file; only DATA may be -")
+        raise click.UsageError("MODEL must be a file; only DATA can be -")
     refuse_overwriting([output], model, data)
     from mercer.command.answers import open_model  # noqa: PLC0415  help needs none of it
     from mercer.progress import shown  # noqa: PLC0415
 
     opened, reader = open_model(model), row_arguments(options)
 
-    # on one terminal a bar and the predictions would be in each other's way
+    # a progress bar and predictions on the same terminal would overwrite each other
     apart = output is not None or sys.stdout is None or not sys.stdout.isatty()
     with shown("predict", solvers=False) if apart else nullcontext():
         if output is None and session.json:
@@ -86,26 +88,26 @@ def predict(
 
 
 class Counted:
-    """Predictions as parts of a CSV file, and how many there were."""
+    """Write predictions as parts of a CSV file, and count them."""
 
     def __init__(self, spreadsheet: bool) -> None:
         self.spreadsheet = spreadsheet
         self.rows, self.seconds = 0, 0.0
 
     def parts(self, opened: Opened, blocks: Iterator[Table], proba: bool) -> Iterator[bytes]:
-        """Yield the header, and then a part for each block of rows."""
+        """Yield the header with the first block of rows, then one part per block."""
         from mercer.command.answers import csv_block, csv_header  # noqa: PLC0415
         from mercer.progress import show  # noqa: PLC0415
 
         begun = time.perf_counter()
-        # with the first block, so that a file that is refused at once gives no output at all
+        # yielded with the first block, so that an invalid file produces no output
         head = csv_header(opened.names(proba), self.spreadsheet)
         for rows in blocks:
             yield head + csv_block(opened.answers(rows, proba), self.spreadsheet)
             head = b""
             self.rows += len(rows)
             self.seconds = time.perf_counter() - begun
-            show(f"{self.rows} rows, {self.rows / max(self.seconds, 1e-9):.0f} a second")
+            show(f"{self.rows} rows, {self.rows / max(self.seconds, 1e-9):.0f} per second")
         if head:
             yield head
 
@@ -113,14 +115,14 @@ class Counted:
 def _print(parts: Iterator[bytes]) -> None:
     out = standard_output()
     if out is None:
-        raise OSError("standard output is closed; name a file with -o")
+        raise OSError("standard output is closed; write to a file with -o")
     for part in parts:
         out.write(part)
     out.flush()
 
 
 def _collected(opened: Opened, blocks: Iterator[Table], proba: bool) -> dict[str, Any]:
-    """Return all predictions in lists: one JSON object has to hold them."""
+    """Return all predictions as lists for one JSON object."""
     names = opened.names(proba)
     found: list[list[Any]] = [[] for _ in names]
     for rows in blocks:

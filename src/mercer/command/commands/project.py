@@ -1,4 +1,4 @@
-"""`mercer project`: rows as points with few coordinates."""
+"""`mercer project`: project rows to few dimensions."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from mercer.command.work import KERNEL, CommandSession, Work, approximation
         "project people.csv --drop income -o points.csv",
         "project people.csv --components 3 --kernel gaussian --report points.html",
     ],
-    help="Draw rows in few dimensions.\n\nPrincipal components, linear or of a kernel: the "
-    "coordinates that keep most of the variance.",
+    help="Project rows to few dimensions.\n\nComputes linear or kernel principal components, the "
+    "coordinates that preserve the most variance.",
 )
 @DATA
 @click.option("--components", "-k", type=click.IntRange(min=1), default=2, show_default=True)
@@ -27,7 +27,7 @@ from mercer.command.work import KERNEL, CommandSession, Work, approximation
 @unsupervised
 @click.pass_obj
 def project(session: CommandSession, /, data: str, **options: Any) -> None:
-    """Project rows, write, tell."""
+    """Project a table, write the files and print the result."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)
     if options["python"]:

@@ -1,4 +1,4 @@
-"""`mercer report`: the HTML report of a saved model."""
+"""`mercer report`: write the HTML report of a saved model."""
 
 from __future__ import annotations
 
@@ -21,19 +21,25 @@ from mercer.command.work import CommandSession, Work, python
         "report income.mercer --data people.csv -o report.html",
         "report income.mercer --card -o card.md",
     ],
-    help="Write the HTML report of a model.\n\nOne file that needs no network: what was chosen and "
-    "why, how good it is, the certificate in words, how to reproduce it. The model file does not "
-    "hold its table: --data names it, for the pictures of its rows.",
+    help="Write the HTML report of a model.\n\nThe report is one file that needs no network. It "
+    "shows model selection, performance, the certificate and how to reproduce the model. The "
+    "model file does not contain the training table: pass it with --data to plot its rows.",
 )
 @MODEL
-@click.option("--data", type=click.Path(allow_dash=True), metavar="FILE", help="The table.")
-@click.option("--output", "-o", type=click.Path(), metavar="FILE", help="MODEL with .html, else.")
-@click.option("--card", is_flag=True, help="A short card in Markdown instead (.md).")
+@click.option("--data", type=click.Path(allow_dash=True), metavar="FILE", help="Training table.")
+@click.option(
+    "--output",
+    "-o",
+    type=click.Path(),
+    metavar="FILE",
+    help="Output file; default: MODEL with extension .html.",
+)
+@click.option("--card", is_flag=True, help="Write a short model card in Markdown instead.")
 @reading
 @python
 @click.pass_obj
 def report(session: CommandSession, /, model: str, output: str | None, **options: Any) -> None:
-    """Write the file."""
+    """Write the report or the model card."""
     data, card = options["data"], options["card"]
     ending = "md" if card else "html"
     path = Path(output) if output else Path(model).with_name(f"{Path(model).stem}.{ending}")
@@ -47,7 +53,7 @@ def report(session: CommandSession, /, model: str, output: str | None, **options
     notes: list[str] = []
     if data is not None:
         if not hasattr(loaded, "schema"):
-            raise click.UsageError("--data is for models of tables; this file holds a machine")
+            raise click.UsageError("--data is for table models; this file contains an estimator")
         X, notes = training_table(loaded, data, **read_arguments(options))
         X = X.drop(*options["drop"]) if options["drop"] else X
     for note in notes:

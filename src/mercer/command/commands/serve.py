@@ -1,4 +1,4 @@
-"""`mercer serve`: answers of a model over HTTP, on this machine."""
+"""`mercer serve`: serve predictions over HTTP on this computer."""
 
 from __future__ import annotations
 
@@ -10,30 +10,40 @@ import click
 from mercer.command.models import MODEL, table_model
 from mercer.command.work import CommandSession, Work, python
 
-_TOKEN = "MERCER_TOKEN"  # the variable; a command line can be read by every user of a machine
+_TOKEN = "MERCER_TOKEN"  # a variable, because all users of a computer can read its command lines
 
 
 @click.command(
     cls=Work,
     examples=["serve income.mercer", "serve income.mercer --port 9000 --max-rows 1000"],
-    help="Answer with a model over HTTP, on this machine, until Ctrl-C.\n\nPOST /predict takes "
-    "rows as JSON, JSON lines or CSV; GET / shows the columns and an example. Requests bring a "
-    f"token, which is printed at the start, or taken from the variable {_TOKEN}.",
+    help="Serve predictions over HTTP on this computer until Ctrl-C.\n\nPOST /predict accepts "
+    "rows as JSON, JSON lines or CSV. GET / shows the columns and an example. Requests need a "
+    f"token: the value of the variable {_TOKEN}, or one that is printed at the start.",
 )
 @MODEL
-@click.option("--host", default="127.0.0.1", show_default=True, help="An address of loopback.")
+@click.option(
+    "--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on."
+)
 @click.option(
     "--port",
     default=8000,
     show_default=True,
     type=click.IntRange(1, 65535),
-    help="Where to listen.",
+    help="Port to listen on.",
 )
 @click.option(
-    "--max-rows", default=200_000, show_default=True, type=click.IntRange(1), help="Of one request."
+    "--max-rows",
+    default=200_000,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Maximum number of rows per request.",
 )
 @click.option(
-    "--max-bytes", default=64 << 20, show_default=True, type=click.IntRange(1), help="Of a request."
+    "--max-bytes",
+    default=64 << 20,
+    show_default=True,
+    type=click.IntRange(1),
+    help="Maximum size of a request in bytes.",
 )
 @python
 @click.pass_obj
@@ -59,7 +69,7 @@ def serve(
         from mercer.serve.server import is_loopback, new_token  # noqa: PLC0415
     except ImportError as missing:
         raise ImportError(
-            'serve needs starlette and uvicorn: pip install "mercer[serve]"'
+            'mercer serve needs starlette and uvicorn: pip install "mercer[serve]"'
         ) from missing
     token = os.environ.get(_TOKEN) or new_token()
     if is_loopback(host):

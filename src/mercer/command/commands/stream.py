@@ -1,4 +1,4 @@
-"""`mercer stream`: a filter for texts that learns from each line: answer, be corrected, go on."""
+"""`mercer stream`: classify texts line by line and learn from labels and corrections."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.command.work import CommandSession, Work, python
 if TYPE_CHECKING:
     from mercer.fitting import TextFilter
 
-_LONGEST = 10_000_000  # bytes of a line
+_LONGEST = 10_000_000  # bytes per line
 METHODS = ("naive-bayes", "perceptron")
 
 
@@ -26,27 +26,27 @@ METHODS = ("naive-bayes", "perceptron")
         "stream mail.tsv --labels ham,spam --save mail.mercer",
         "stream --load mail.mercer --save mail.mercer < today.tsv > answers.tsv",
     ],
-    help="Learn online from labelled lines, with corrections.\n\nEach line of LINES (standard "
-    "input by default) is answered at once: label, TAB, how clear that is. A line LABEL TAB TEXT "
-    "is answered first and then learnt, which makes the label a correction where the answer was "
-    "another; TEXT alone is answered; !LABEL corrects the answer to the last TEXT that came "
-    "alone. The mistakes so far are told in the end.",
+    help="Learn online from labeled lines and corrections.\n\nFor each line of LINES (default: "
+    "standard input), prints the predicted label, a TAB and the margin of the prediction. A line "
+    "LABEL TAB TEXT is predicted, then learned. A line TEXT is only predicted. A line !LABEL "
+    "corrects the prediction of the last unlabeled TEXT. Prints the number of mistakes at the "
+    "end.",
 )
 @click.argument("lines", type=click.Path(allow_dash=True), default="-")
-@click.option("--labels", metavar="A,B,...", help="All labels there will be.")
-@click.option("--load", type=click.Path(), metavar="FILE", help="Go on with a filter saved before.")
-@click.option("--save", type=click.Path(), metavar="FILE", help="Save the filter in the end.")
+@click.option("--labels", metavar="A,B,...", help="List all labels of a new filter.")
+@click.option("--load", type=click.Path(), metavar="FILE", help="Load a saved filter.")
+@click.option("--save", type=click.Path(), metavar="FILE", help="Save the filter at the end.")
 @click.option(
     "--method", type=click.Choice(METHODS), default="naive-bayes", show_default=True,
-    help="Count every text, or change with mistakes alone.",
+    help="Method: naive-bayes counts all texts, perceptron learns from mistakes.",
 )  # fmt: skip
 @python
 @click.pass_obj
 def stream(session: CommandSession, /, lines: str, python: bool, **options: Any) -> None:
-    """Answer and learn line by line."""
+    """Predict and learn line by line."""
     labels, load = options["labels"], options["load"]
     if (labels is None) == (load is None):
-        raise click.UsageError("give either --labels of a new filter, or --load FILE")
+        raise click.UsageError("pass either --labels (new filter) or --load FILE")
     refuse_overwriting([options["save"]], lines)
     if python:
         session.program(_program(lines, options))
@@ -57,7 +57,7 @@ def stream(session: CommandSession, /, lines: str, python: bool, **options: Any)
     else:
         with open(lines, "rb") as file:
             _run(session, taught, file, lines)
-    rows = [("learnt", str(taught))]
+    rows = [("learned", str(taught))]
     if options["save"] is not None:
         from mercer.files import save  # noqa: PLC0415  help needs none of it
 
@@ -90,7 +90,9 @@ def _run(session: CommandSession, taught: TextFilter, file: BinaryIO, name: str)
         if not tab and line.startswith("!"):
             label, text = line[1:], last if last is not None else ""
             if last is None:
-                raise ValueError(f"{name}, line {number}: nothing before {line!r} to correct")
+                raise ValueError(
+                    f"{name}, line {number}: no unlabeled text before {line!r} to correct"
+                )
             taught.learn(text, _known(taught, label, name, number))
             last = None
             continue
@@ -108,14 +110,14 @@ def _known(taught: TextFilter, label: str, name: str, number: int) -> str:
     if label not in taught.labels:
         hint = did_you_mean(label, taught.labels)
         raise ValueError(
-            f"{name}, line {number}: {label!r} before the TAB is no label; {hint} A TEXT with a "
-            "TAB in it begins with a TAB"
+            f"{name}, line {number}: unknown label {label!r} before the TAB; {hint} Start a "
+            "TEXT that contains a TAB with a TAB"
         )
     return label
 
 
 def _lines(file: BinaryIO, name: str) -> Iterator[tuple[int, str]]:
-    """Yield the lines with their numbers, of bounded length."""
+    """Yield lines with their numbers. Raise if a line is too long."""
     number = 0
     while line := file.readline(_LONGEST + 1):
         number += 1

@@ -1,4 +1,4 @@
-"""`mercer studio`: a local page that shows kernel machines at work."""
+"""`mercer studio`: open an interactive page to explore estimators."""
 
 from __future__ import annotations
 
@@ -10,25 +10,28 @@ from mercer.command.work import CommandSession, Work, python
 @click.command(
     cls=Work,
     examples=["studio", "studio iris.csv", "studio --port 9000 --no-browser"],
-    help="Open a local page to see machines at work.\n\nPaint points, choose a machine and a "
-    "kernel. DATA is a table to begin with; others can be dropped on the page. Nothing leaves "
-    "this machine. The address holds a token, which is made anew at every start. Ctrl-C ends it.",
+    help="Open an interactive page to explore estimators.\n\nPaint samples and choose an estimator "
+    "and a kernel. The page starts with the table DATA; you can drop other tables on it. No data "
+    "leave this computer. The address contains a token that changes at every start. Press Ctrl-C "
+    "to stop.",
 )
 @click.argument("data", required=False, type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--host",
     default="127.0.0.1",
     show_default=True,
-    help="Where to listen; other addresses than loopback can be reached from other machines.",
+    help="Address to listen on; only loopback is private to this computer.",
 )
 @click.option(
     "--port",
     default=8800,
     show_default=True,
     type=click.IntRange(1, 65535),
-    help="Where to listen.",
+    help="Port to listen on.",
 )
-@click.option("--browser/--no-browser", default=True, help="Whether a browser is opened.")
+@click.option(
+    "--browser/--no-browser", default=True, help="Open a browser, or only print the address."
+)
 @python
 @click.pass_obj
 def studio(
@@ -51,6 +54,6 @@ def studio(
         from mercer.studio import run  # noqa: PLC0415  an extra
     except ImportError as missing:
         raise ImportError(
-            'studio needs starlette, uvicorn and wsproto: pip install "mercer[studio]"'
+            'mercer studio needs starlette, uvicorn and wsproto: pip install "mercer[studio]"'
         ) from missing
     run(data, host=host, port=port, browser=browser)

@@ -1,4 +1,4 @@
-"""`mercer topics`: what texts are about."""
+"""`mercer topics`: find topics in texts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer.command.tables import DATA, column_of, read_arguments, read_table
 from mercer.command.unsupervised import call_program, finish, refuse_files, unsupervised
 from mercer.command.work import CommandSession, Work
 
-_WORDS = 10  # of each topic that are shown
+_WORDS = 10  # shown per topic
 
 
 @click.command(
@@ -19,23 +19,23 @@ _WORDS = 10  # of each topic that are shown
         "topics reviews.csv --column text",
         "topics reviews.jsonl --topics 12 -o weights.csv --report topics.html",
     ],
-    help="Find the topics of texts.\n\nA topic is a list of words that come together. DATA is a "
-    "table with a column of texts; how many topics there are follows from the data unless it is "
-    "given.",
+    help="Find topics in texts.\n\nA topic is a distribution over words that occur together. DATA "
+    "is a table with a text column. Without --topics, the number of topics is chosen from the "
+    "data.",
 )
 @DATA
 @click.option(
-    "--column", "-c", metavar="COLUMN", help="The texts; by default the column of kind text."
+    "--column", "-c", metavar="COLUMN", help="Text column; default: the column of kind text."
 )
-@click.option("--topics", "-k", type=click.IntRange(min=1), help="How many.")
+@click.option("--topics", "-k", type=click.IntRange(min=1), help="Number of topics.")
 @click.option(
     "--stop-words", type=click.Choice(["common", "english", "none"]), default="common",
-    show_default=True, help="Words to leave out: those of many texts, English ones, or none.",
+    show_default=True, help="Ignore frequent words (common), English stop words, or none.",
 )  # fmt: skip
 @unsupervised
 @click.pass_obj
 def topics(session: CommandSession, /, data: str, **options: Any) -> None:
-    """Find topics, write, tell."""
+    """Find topics, write the files and print the result."""
     refuse_files(data, options)
     reader, given = read_arguments(options), _arguments(options)
     if options["python"]:
