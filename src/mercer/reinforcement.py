@@ -23,11 +23,11 @@ class Environment(ABC):
     Attributes
     ----------
     actions : tuple of float
-        What can be done.
+        The possible actions.
     low, high : tuple of float
         A box of states to explore.
     discount : float
-        What a reward is worth one step later, in the literature.
+        Factor of a reward one step later (discount factor).
     """
 
     actions: ClassVar[tuple[float, ...]]
@@ -46,16 +46,16 @@ class Environment(ABC):
         states : (n, d) array
             States.
         actions : (n,) array
-            What is done in each.
+            The action in each.
         rng : numpy.random.Generator
             Source of noise.
 
         Returns
         -------
         next_states : (n, d) array
-            Where that leads.
+            The following states.
         rewards : (n,) array
-            What it is worth.
+            The rewards.
         ended : (n,) bool array
             Whether it is over.
         """
@@ -70,14 +70,14 @@ class Environment(ABC):
         Parameters
         ----------
         count : int
-            How many.
+            Number of transitions.
         random_state : int, default=0
             Seed.
 
         Returns
         -------
         Transitions
-            What happened.
+            The observed transitions.
         """
         rng = np.random.default_rng(random_state)
         states = rng.uniform(self.low, self.high, (count, len(self.low)))
@@ -89,7 +89,7 @@ class Environment(ABC):
         Parameters
         ----------
         episodes : int
-            How many.
+            Number of episodes.
         steps : int
             At most so many in each.
         random_state : int, default=0
@@ -98,7 +98,7 @@ class Environment(ABC):
         Returns
         -------
         Transitions
-            What happened.
+            The observed transitions.
         """
         rng = np.random.default_rng(random_state)
         states, seen = self.start(episodes, rng), []
@@ -125,7 +125,7 @@ class Environment(ABC):
         policy : object with `act`
             Returns an action for each of several states.
         state : array-like or None, default=None
-            Where to begin; None for a state in which episodes begin.
+            Initial state; None for a state in which episodes begin.
         steps : int, default=1000
             At most so many.
         random_state : int, default=0
@@ -136,7 +136,7 @@ class Environment(ABC):
         states : (t + 1, d) array
             The way.
         actions : (t,) array
-            What was done.
+            The actions.
         ended : bool
             Whether it was over before `steps` were done.
         """
@@ -158,9 +158,9 @@ class Environment(ABC):
 class MountainCar(Environment):
     """A car in a valley whose engine is too weak for the slope (Moore 1990; Sutton and Barto).
 
-    v' = v + 0.001 a - 0.0025 cos 3x within +-0.07, x' = x + v' from -1.2 on, where it is stopped;
-    a in {-1, 0, 1}. Each step costs 1 until x reaches 0.5. From the bottom, at rest, the shortest
-    way takes a little more than a hundred steps.
+    v' = v + 0.001 a - 0.0025 cos 3x within +-0.07, x' = x + v', and the car stops at x = -1.2;
+    a in {-1, 0, 1}. Each step costs 1 until x reaches 0.5. From the bottom at zero velocity, the
+    shortest way takes a little more than a hundred steps.
 
     Examples
     --------
@@ -186,7 +186,7 @@ class MountainCar(Environment):
         return np.column_stack([x, v]), np.full(len(x), -1.0), x >= 0.5
 
     def start(self, count: int, rng: np.random.Generator) -> Array:
-        """Return the bottom of the valley, at rest."""
+        """Return the bottom of the valley with zero velocity."""
         return np.tile([-np.pi / 6, 0.0], (count, 1))
 
 

@@ -154,7 +154,7 @@ class Own(Kernel):
             lambda: mercer.KMeans(random_state=np.random.RandomState(0)),
             r"KMeans.random_state is of",
         ),
-        (object, "is no machine"),
+        (object, "cannot be stored in a model file"),
         (lambda: mercer.MaximumEntropy(features=np.square), r"MaximumEntropy.features is a"),
     ],
 )

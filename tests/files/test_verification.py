@@ -24,7 +24,7 @@ def test_what_was_saved_is_verified(name, tmp_path):
     mercer.save(fit(name, DATA), tmp_path / "model.mercer")
     loaded = mercer.load(tmp_path / "model.mercer")
     if isinstance(case, Stream):
-        with pytest.raises(ValueError, match=r"learnt from a stream, whose rows are gone"):
+        with pytest.raises(ValueError, match=r"was fitted to a stream and its rows are gone"):
             verify(loaded, *case.data)
         return
     found = verify(loaded, *case.data)

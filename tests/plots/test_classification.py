@@ -93,7 +93,7 @@ def test_one_class_of_several_against_the_rest():
     shown = CalibrationDisplay.from_estimator(machine, iris, label, pos_label=1, ax=axes())
     total = (shown.observed * shown.counts).sum()
     assert np.isclose(total, 50) and shown.label == "1"
-    with pytest.raises(ValueError, match="of 3 classes, say which one: pos_label="):
+    with pytest.raises(ValueError, match="the model has 3 classes; choose one with pos_label="):
         CalibrationDisplay.from_estimator(machine, iris, label)
 
 

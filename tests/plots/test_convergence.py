@@ -55,9 +55,11 @@ def test_zero_has_no_logarithm():
 
 
 def test_fits_without_a_way_are_refused():
-    with pytest.raises(ValueError, match=r"Eigh kept 0 reports on the way.* from_fit stops a fit"):
+    with pytest.raises(
+        ValueError, match=r"Eigh kept 0 intermediate reports.* from_fit, which stops a fit"
+    ):
         ConvergenceDisplay.from_estimator(PCA(2).fit(X))
-    with pytest.raises(TypeError, match="needs a machine of this library"):
+    with pytest.raises(TypeError, match="needs an estimator of Mercer"):
         ConvergenceDisplay.from_estimator(LinearRegression().fit(X, Y))
     with pytest.raises(TypeError, match="PCA cannot be stopped and resumed"):
         ConvergenceDisplay.from_fit(PCA(2), X)

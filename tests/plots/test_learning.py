@@ -28,7 +28,7 @@ def test_the_curve_is_the_mean_over_folds():
     folds = sklearn.model_selection.StratifiedKFold(3, shuffle=True, random_state=0)
     whole = sklearn.model_selection.cross_val_score(machine, X, Y, cv=folds)
     assert np.isclose(shown.lines_[0].get_ydata()[-1], whole.mean())  # 80 rows are all of a fold
-    assert shown.score_name == "share of right labels"
+    assert shown.score_name == "accuracy"
     assert [t.get_text() for t in shown.ax_.get_xticklabels()] == ["20", "80"]
 
 
@@ -60,7 +60,7 @@ def test_labels_have_a_variance_that_helps():
         param_name="C", param_range=[0.1, 10.0], resamples=6, ax=axes(),
     )  # fmt: skip
     names = [line.get_label() for line in shown.lines_]
-    assert names[-1] == "variance that helps" and shown.error_name == "share of wrong labels"
+    assert names[-1] == "variance that helps" and shown.error_name == "misclassification rate"
 
 
 def test_bounds_are_those_of_the_theory():
@@ -78,7 +78,7 @@ def test_bounds_are_those_of_the_theory():
     assert shown.lines_["seen"].get_ydata().tolist() == [0.3, 0.1, 0.05]
     with pytest.raises(ValueError, match="2 errors in 'seen', but 3 sizes"):
         BoundsDisplay.from_functions({}, sizes, errors={"seen": [0.1, 0.2]})
-    with pytest.raises(ValueError, match="sizes must be whole numbers"):
+    with pytest.raises(ValueError, match="sizes must be integers"):
         BoundsDisplay.from_functions({}, [0.5])
 
 

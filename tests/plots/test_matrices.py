@@ -64,7 +64,7 @@ def test_of_many_rows_some_are_drawn_and_that_is_said():
 
 
 def test_matrices_that_are_refused():
-    with pytest.raises(TypeError, match="a machine with a kernel, got NaiveBayes"):
+    with pytest.raises(TypeError, match="an estimator with a kernel, got NaiveBayes"):
         KernelMatrixDisplay.from_estimator(NaiveBayes().fit(X, Y), X)
     with pytest.raises(ValueError, match="order='class' needs labels"):
         KernelMatrixDisplay.from_kernel(Linear(), X, order="class")
@@ -117,7 +117,7 @@ def test_other_machines_with_a_spectrum():
     fisher = FisherDiscriminant().fit(X, Y)
     shown = SpectrumDisplay.from_estimator(fisher, ax=axes())
     assert np.allclose(shown.bars_.get_ydata(), fisher.ratios_)
-    with pytest.raises(ValueError, match=r"no share; use kind='values'"):
+    with pytest.raises(ValueError, match=r"no fractions; use kind='values'"):
         shown.plot(axes(), kind="share")
     cca = CCA(1).fit(X[:, :2], X[:, 2:])
     assert SpectrumDisplay.from_estimator(cca, ax=axes()).name == "canonical correlation"

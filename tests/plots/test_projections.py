@@ -129,15 +129,17 @@ def test_pairs_of_canonical_variates():
 
 
 def test_projections_that_are_refused():
-    with pytest.raises(TypeError, match="a machine with transform, got SVC; MarginDisplay draws"):
+    with pytest.raises(
+        TypeError, match="an estimator with transform, got SVC; MarginDisplay draws"
+    ):
         ProjectionDisplay.from_estimator(SVC().fit(X, Y), X)
     with pytest.raises(ValueError, match="component=5 is not among 0 to 2"):
         ProjectionDisplay.from_estimator(PCA(3).fit(X), X, components=(0, 5))
     with pytest.raises(ValueError, match="has one component; ProjectionHistogramDisplay"):
         ProjectionDisplay.from_estimator(PCA(1).fit(X), X)
-    with pytest.raises(ValueError, match="components must be two places"):
+    with pytest.raises(ValueError, match="components must be two indices"):
         ProjectionDisplay.from_directions(X, components=(0, 1, 2))
-    with pytest.raises(ValueError, match="component must be a whole number"):
+    with pytest.raises(ValueError, match="component must be an integer"):
         ProjectionHistogramDisplay.from_directions(X, component=-1)
     with pytest.raises(ValueError, match="need labels"):
         ProjectionDisplay.from_directions(X, directions="discriminant")
@@ -147,7 +149,7 @@ def test_projections_that_are_refused():
         ProjectionDisplay.from_directions(X, directions="other")
     with pytest.raises(TypeError, match="which must be numbers"):
         ProjectionDisplay.from_directions([["a", "b"]] * 3)
-    with pytest.raises(ValueError, match="fill the gaps first"):
+    with pytest.raises(ValueError, match="fill its missing values first"):
         ProjectionDisplay.from_directions(np.array([[1.0, np.nan]] * 4))
     with pytest.raises(ValueError, match="all rows are equal"):
         ProjectionDisplay.from_directions(np.ones((5, 3)), directions="non_gaussian")

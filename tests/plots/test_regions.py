@@ -176,13 +176,13 @@ def test_refusals():
         draw(KernelRidge().fit(X, X[:, 0]), X, y)
     with pytest.raises(TypeError, match="got PCA; ProjectionDisplay draws PCA"):
         draw(PCA().fit(X), X)
-    with pytest.raises(TypeError, match="needs a fitted machine, got SVC"):
+    with pytest.raises(TypeError, match="needs a fitted estimator, got SVC"):
         draw(SVC, X, y)
     with pytest.raises(ValueError, match="X has 4 columns; choose two"):
         draw(machine, X, y)
-    with pytest.raises(ValueError, match="no feature 4; they go from 0 to 3"):
+    with pytest.raises(ValueError, match="unknown feature 4; they go from 0 to 3"):
         draw(machine, X, y, features=(0, 4))
-    with pytest.raises(ValueError, match="no feature 'z'; columns are 'a', 'b', 'c', 'd'"):
+    with pytest.raises(ValueError, match="unknown feature 'z'; columns are 'a', 'b', 'c', 'd'"):
         draw(machine, pd.DataFrame(X, columns=list("abcd")), y, features=("a", "z"))
     with pytest.raises(ValueError, match="two different columns"):
         draw(machine, X, y, features=(1, 1))

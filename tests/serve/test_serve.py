@@ -381,7 +381,7 @@ def test_a_fault_of_the_model_is_an_answer_without_details(model, monkeypatch):
 def test_what_cannot_be_served_is_refused(model):
     with pytest.raises(TypeError, match="knows its columns"):
         application(mercer.SVC(), token=None)
-    with pytest.raises(ValueError, match="can be reached from other machines"):
+    with pytest.raises(ValueError, match="can be reached from other computers"):
         run(model, host="0.0.0.0")
     with pytest.raises(ValueError, match="must not be empty"):
         application(model, token="")

@@ -26,16 +26,16 @@ from mercer.array_types import Array
 #
 #     8 bytes         length of the header, little-endian
 #     header          JSON: {"__metadata__": {...}, name: {"dtype", "shape", "data_offsets"}, ...}
-#     the rest        the arrays, one after another, without gaps
+#     the rest        the arrays, contiguous
 #
 # Any reader of safetensors opens it. Two keys of the metadata are ours: "mercer", a JSON text
-# that says what the arrays mean, and "sha256", the digest of that text. The text holds type,
+# with the meaning of the arrays, and "sha256", the digest of that text. The text holds type,
 # shape and digest of every array again, so that no bit of a file can change unseen.
 
-MOST_HEADER = 1_000_000  # bytes: what is larger belongs into arrays
+MOST_HEADER = 1_000_000  # bytes: larger values belong in arrays
 MOST_TENSORS = 256
 _MOST_DIMENSIONS = 8
-_MOST_BYTES = 2**48  # what a processor can address; NumPy's own counts end at 2^63
+_MOST_BYTES = 2**48  # the address space of a processor; NumPy's own counts end at 2^63
 _LENGTH = 8  # bytes of the first number
 
 DTYPES: dict[str, np.dtype[Any]] = {
@@ -50,8 +50,8 @@ _NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _ZLIB = "compressed by zlib, as joblib does; it holds a pickle, which can run any code"
 # how other files begin, and what to do with them
 _OTHERS = (
-    (b"\x80", "a pickle, which can run any code when it is read; load it with pickle or joblib, "
-     "if you trust whoever made it, and write it with mercer.save"),
+    (b"\x80", "a pickle, which can run any code when it is loaded; if you trust its source, load "
+    "it with pickle or joblib and write it with mercer.save"),
     (b"PK\x03\x04", "a zip archive (skops, npz or Keras); read it with the library that wrote it"),
     (b"\x89HDF", "an HDF5 file; read it with the library that wrote it"),
     (b"\x1f\x8b", "compressed by gzip; uncompress it first"),
@@ -68,7 +68,7 @@ _OTHERS = (
 
 @dataclass(frozen=True, eq=False)
 class Container:
-    """What is in a file.
+    """The contents of a file.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ def parts_of(text: str, tensors: Mapping[str, Array]) -> Iterator[Any]:
     Parameters
     ----------
     text : str
-        What goes under the key "mercer".
+        The text stored under the key "mercer".
     tensors : mapping of str to array
         Contiguous arrays of the types in `DTYPES`.
     """
@@ -128,8 +128,8 @@ def parts_of(text: str, tensors: Mapping[str, Array]) -> Iterator[Any]:
     data += b" " * (-len(data) % 8)
     if len(data) > MOST_HEADER or len(tensors) > MOST_TENSORS:
         raise ModelFormatError(
-            f"the machine needs a header of {len(data)} bytes and {len(tensors)} arrays; a model "
-            f"file has at most {MOST_HEADER} and {MOST_TENSORS}"
+            f"the estimator needs a header of {len(data)} bytes and {len(tensors)} arrays; the "
+            f"limits of a model file are {MOST_HEADER} bytes and {MOST_TENSORS} arrays"
         )
     yield len(data).to_bytes(_LENGTH, "little")
     yield data
@@ -141,7 +141,7 @@ def parts_of(text: str, tensors: Mapping[str, Array]) -> Iterator[Any]:
 
 
 def read_container(path: str | os.PathLike[str]) -> Container:
-    """Read a file whole, and check everything that can be checked without knowing machines.
+    """Read a whole file and check everything that does not depend on the estimator.
 
     The file is read once into one block, of which the arrays are views: no second copy is made,
     and a file that changes later changes no model, as it would a memory map.
@@ -153,41 +153,41 @@ def read_container(path: str | os.PathLike[str]) -> Container:
         length = int.from_bytes(head[:_LENGTH], "little")
         if length > MOST_HEADER:
             raise ModelFormatError(
-                f"this is no model file of Mercer: its header would be {length} bytes long, and "
-                f"at most {MOST_HEADER} are allowed"
+                f"not a Mercer model file: its header would have {length} bytes; at most "
+                f"{MOST_HEADER} are allowed"
             )
         if length > size - _LENGTH:
             raise ModelFormatError(
-                f"the file is cut short: its header has {length} bytes, the whole file {size}"
+                f"the file is truncated: its header has {length} bytes, the whole file {size}"
             )
         header = head[_LENGTH:] + file.read(length - 1)
         if len(header) < length:
-            raise ModelFormatError("the file is cut short: its header is not whole")
+            raise ModelFormatError("the file is truncated: its header is incomplete")
         text, entries = _read_header(header)
         total = max((entry.end for entry in entries), default=0)
         if total != size - _LENGTH - length:
             raise ModelFormatError(
-                f"the file should have {_LENGTH + length + total} bytes and has {size}: it is cut "
-                "short, or something was added"
+                f"the file should have {_LENGTH + length + total} bytes and has {size}: it is "
+                "truncated, or data were added"
             )
         block: Any = np.empty(total, dtype=np.uint8)
         if file.readinto(memoryview(block)) != total:
-            raise ModelFormatError("the file is cut short: its arrays are not whole")
+            raise ModelFormatError("the file is truncated: its arrays are incomplete")
     return Container(text, {entry.name: entry.view(block) for entry in entries})
 
 
 def _refuse_others(head: bytes, size: int) -> None:
-    """Refuse what does not begin like a file of ours, and say what it is."""
+    """Raise an error that names the format if this is not a Mercer file."""
     if not head:
         raise ModelFormatError("the file is empty")
     if head[_LENGTH:] == b"{" and head[_LENGTH - 4 : _LENGTH] == bytes(4):
         return
     for start, what in _OTHERS:
         if head.startswith(start):
-            raise ModelFormatError(f"this is no model file of Mercer but {what}")
+            raise ModelFormatError(f"not a Mercer model file but {what}")
     if len(head) <= _LENGTH:
-        raise ModelFormatError(f"the file is cut short, or no model file: it has {size} bytes")
-    raise ModelFormatError("this is no model file of Mercer: it has no header")
+        raise ModelFormatError(f"truncated or not a Mercer model file: it has {size} bytes")
+    raise ModelFormatError("not a Mercer model file: it has no header")
 
 
 @dataclass(frozen=True)
@@ -209,10 +209,15 @@ def _read_header(data: bytes) -> tuple[str, list[_Entry]]:
     """Return our text and the arrays, in the order of their places."""
     header = read_json(data)
     if not isinstance(header, dict) or "__metadata__" not in header:
-        raise ModelFormatError("this is no model file of Mercer: its header has no metadata")
+        raise ModelFormatError(
+            "not a Mercer model file: the header has no metadata. Create model files with "
+            "mercer.save."
+        )
     text = _read_metadata(header.pop("__metadata__"))
     if len(header) > MOST_TENSORS:
-        raise ModelFormatError(f"there are {len(header)} arrays; at most {MOST_TENSORS} may be")
+        raise ModelFormatError(
+            f"there are {len(header)} arrays; at most {MOST_TENSORS} are allowed"
+        )
     entries = sorted(
         (_read_entry(name, value) for name, value in header.items()),
         key=lambda entry: (entry.start, entry.end),
@@ -234,14 +239,13 @@ def _read_metadata(metadata: Any) -> str:
     keys = {"format", "sha256", "mercer"}
     if not isinstance(metadata, dict) or metadata.get("format") != "mercer":
         raise ModelFormatError(
-            "this is a safetensors file, but no model of Mercer: the format that its metadata "
-            "name is another"
+            "not a Mercer model file but a safetensors file: its metadata name another format"
         )
     if metadata.keys() != keys or not all(isinstance(metadata[key], str) for key in keys):
         raise ModelFormatError(f"the metadata must be three texts: {', '.join(sorted(keys))}")
     text: str = metadata["mercer"]
     if sha256(text.encode("utf-8", "surrogatepass")).hexdigest() != metadata["sha256"]:
-        raise ModelFormatError("the header is damaged: its digest is another")
+        raise ModelFormatError("the header is corrupt: its SHA-256 digest does not match")
     return text
 
 
@@ -253,9 +257,9 @@ def _read_entry(name: str, value: Any) -> _Entry:
     if not isinstance(dtype, str) or dtype not in DTYPES:
         raise ModelFormatError(f"{where}: dtype {dtype!r} is none of {', '.join(DTYPES)}")
     if not _are_sizes(shape) or len(shape) > _MOST_DIMENSIONS:
-        raise ModelFormatError(f"{where}: shape {shape!r:.80} is no list of sizes")
+        raise ModelFormatError(f"{where}: shape {shape!r:.80} must be a list of sizes")
     if not _are_sizes(offsets) or len(offsets) != 2:
-        raise ModelFormatError(f"{where}: data_offsets {offsets!r:.80} are no two places")
+        raise ModelFormatError(f"{where}: data_offsets {offsets!r:.80} must be two offsets")
     need = prod(shape) * DTYPES[dtype].itemsize  # of Python's integers: nothing overflows
     if offsets[1] - offsets[0] != need:
         raise ModelFormatError(
@@ -273,14 +277,14 @@ def _are_sizes(value: Any) -> bool:
 
 
 def check_digests(container: Container, described: Any) -> None:
-    """Refuse arrays that are not those that the text describes.
+    """Raise an error if the arrays differ from their description.
 
     Parameters
     ----------
     container : Container
-        What was read.
+        The arrays.
     described : object
-        What the text says of the arrays; not yet looked at.
+        Their description in the text, not yet validated.
     """
     if not isinstance(described, dict) or described.keys() != container.tensors.keys():
         raise ModelFormatError("the header does not describe the arrays that are there")
@@ -290,23 +294,25 @@ def check_digests(container: Container, described: Any) -> None:
         if not isinstance(found, dict) or found.keys() != {"dtype", "shape", "sha256"}:
             raise ModelFormatError(f"array {name!r}: dtype, shape and sha256 are expected")
         if {key: found[key] for key in expected} != expected:
-            raise ModelFormatError(f"array {name!r}: type or shape is not what was written")
+            raise ModelFormatError(f"array {name!r}: type or shape differs from the header")
         if found["sha256"] != digest(array):
-            raise ModelFormatError(f"array {name!r} is damaged: its digest is another")
+            raise ModelFormatError(
+                f"array {name!r} is corrupt: its SHA-256 digest does not match the header"
+            )
 
 
 # --- strict json ---------------------------------------------------------------------------------
 #
 # JSON that is looked at before it is parsed: size, depth, no key twice, no NaN.
 
-MOST_DEPTH = 64  # brackets within brackets: pipelines of machines within machines have about 25
+MOST_DEPTH = 64  # nested brackets: pipelines within pipelines have about 25
 # the end may lack: a string that is not closed is passed over once, not from each of its quotes
 _STRING = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"?', re.DOTALL)
 _NOT_BRACKETS = re.compile(rb"[^][{}]+")
 
 
 def read_json(data: bytes) -> Any:
-    """Parse JSON in UTF-8, refusing what two readers could understand differently.
+    """Parse JSON in UTF-8; raise an error for text that two parsers could read differently.
 
     Parameters
     ----------
@@ -324,7 +330,7 @@ def read_json(data: bytes) -> Any:
     {'a': [1, 2.5]}
     >>> read_json(b'{"a": 1, "a": 2}')
     Traceback (most recent call last):
-    mercer.files.container.ModelFormatError: the key 'a' is there twice
+    mercer.files.container.ModelFormatError: the key 'a' occurs twice
     """
     _refuse_depth(data)
     try:
@@ -334,7 +340,7 @@ def read_json(data: bytes) -> Any:
     except ModelFormatError:
         raise
     except (ValueError, RecursionError) as refusal:
-        raise ModelFormatError(f"the header is no JSON ({refusal})") from None
+        raise ModelFormatError(f"the header is not JSON ({refusal})") from None
 
 
 def _refuse_depth(data: bytes) -> None:
@@ -350,12 +356,12 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
-        raise ModelFormatError(f"the key {twice[:80]!r} is there twice")
+        raise ModelFormatError(f"the key {twice[:80]!r} occurs twice")
     return found
 
 
 def _refuse_constant(name: str) -> Any:
-    raise ModelFormatError(f"{name} is no number of JSON")
+    raise ModelFormatError(f"{name} is not a JSON number")
 
 
 def write_json(value: Any) -> str:
@@ -376,15 +382,15 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
 
     The parts go to a temporary file in the same folder, which takes the name when it is safely
     on the disk. Whatever happens before, an error, Ctrl-C or the end of the process, leaves the
-    earlier file as it was; all but the last remove the temporary file, too. A link is replaced, not
-    what it points to. Pipes and devices, such as /dev/null, are written to as they are.
+    earlier file unchanged; all but the last also remove the temporary file. For a link, the link is
+    replaced, not its target. Pipes and devices, such as /dev/null, are written to directly.
 
     Parameters
     ----------
     path : path
-        Where; the folder must be there.
+        Path of the file; the folder must exist.
     parts : iterable of bytes-like
-        What, in order.
+        Contents, in order.
 
     Examples
     --------
@@ -399,14 +405,14 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
         raise IsADirectoryError(f"{target}: is a folder; name a file in it")
     number = _open_number(target)
     if number is not None or (target.exists() and not target.is_file()):
-        # one more handle of an open file goes on where the file is; a second opening would not
+        # a second handle of an open file continues at its position; a second opening would not
         with os.fdopen(os.dup(number), "wb") if number is not None else target.open("wb") as file:
             file.writelines(parts)
         return
     handle = -1
     temporary = ""
     try:
-        # a short name of its own: beside one of 255 bytes there is no room for more
+        # a short name of its own: a name of 255 bytes cannot be extended
         handle, temporary = tempfile.mkstemp(prefix=".mercer-", suffix=".tmp", dir=target.parent)
         with os.fdopen(handle, "wb") as file:
             handle = -1  # the file object closes it from here on
@@ -419,7 +425,7 @@ def write_file(path: str | os.PathLike[str], parts: Iterable[Any]) -> None:
         temporary = ""
         _sync_folder(target.parent)
     except OSError as error:
-        # the temporary name means nothing to the user; the one asked for does
+        # the user knows the requested name, not the temporary one
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from error
     finally:
         if handle >= 0:
@@ -457,11 +463,11 @@ def _sync_folder(folder: Path) -> None:
 
 # --- errors --------------------------------------------------------------------------------------
 #
-# What is wrong with a model file, or with a machine that is to become one.
+# Errors of model files, and of estimators that cannot be stored.
 
 
 class ModelFormatError(ValueError):
-    """A file that is no model of Mercer, or a machine that no file can hold; says where and why.
+    """A file that is not a Mercer model, or an estimator that cannot be stored; says where and why.
 
     Examples
     --------

@@ -27,9 +27,9 @@ from mercer.files.schema.records import ENUMS, FUNCTIONS, RECORDS, Record, Sizes
 
 # --- decode --------------------------------------------------------------------------------------
 #
-# From the JSON text and the arrays of a file to a machine. Nothing is imported, nothing is run.
+# From the JSON text and the arrays of a file to an estimator. Nothing is imported, nothing is run.
 
-_COPIES = 2**24  # bytes of copies of equal arrays, beside twice the file itself
+_COPIES = 2**24  # bytes of copies of equal arrays, in addition to twice the size of the file
 _REFUSALS = (ValueError, TypeError, OverflowError, AttributeError, IndexError, KeyError)
 
 
@@ -64,7 +64,7 @@ class Decoder:
         ((tag, body),) = node.items()
         read = _READERS.get(tag)
         if read is None:
-            raise ModelFormatError(f"there is no kind of value {tag!r:.60}")
+            raise ModelFormatError(f"unknown kind of value {tag!r:.60}")
         return read(self, body)
 
     def unused(self) -> list[str]:
@@ -114,7 +114,7 @@ class Decoder:
             if not isinstance(values, list) or len(values) != count:
                 raise ModelFormatError(f"{name}.{field}: a list of {count} values is expected")
         if not lists:
-            raise ModelFormatError(f"{name}: there are no fields")
+            raise ModelFormatError(f"{name}: the fields are missing")
         return [
             self._built(described, {field: values[i] for field, values in lists.items()})
             for i in range(count)
@@ -130,12 +130,12 @@ class Decoder:
             count = len(self._tensor(parts["ends"]))
             self._texts = self._words({**parts, "shape": [count], "dtype": "object"}).tolist()
         if type(number) is not int or not 0 <= number < len(self._texts):
-            raise ModelFormatError(f"there is no text {number!r:.60}")
+            raise ModelFormatError(f"unknown text {number!r:.60}")
         return self._texts[number]
 
     def _again(self, number: Any) -> Any:
         if type(number) is not int or not 0 <= number < len(self._sparse_arrays):
-            raise ModelFormatError(f"there is no sparse array {number!r:.60}")
+            raise ModelFormatError(f"unknown sparse array {number!r:.60}")
         return self._sparse_arrays[number]
 
     # --- lists -------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ class Decoder:
         else:
             array = self.decode(of)
             if not isinstance(array, np.ndarray) or array.ndim != 1:
-                raise ModelFormatError("a long list is no list")
+                raise ModelFormatError("a long list must hold a list")
             values = array.tolist()
         if parts["kind"] not in ("list", "tuple"):
             raise ModelFormatError(f"a long list is of kind {parts['kind']!r:.60}")
@@ -172,7 +172,7 @@ class Decoder:
             raise ModelFormatError("a dictionary has lists of keys and values")
         found = dict(zip(keys, values, strict=True))
         if len(found) < len(keys):
-            raise ModelFormatError("a key of a dictionary is there twice")
+            raise ModelFormatError("a key of a dictionary occurs twice")
         return found
 
     # --- arrays ------------------------------------------------------------------------------
@@ -182,9 +182,9 @@ class Decoder:
         parts = keys_of(place, {"name"}, {"start", "shape"})
         name = parts["name"]
         if not isinstance(name, str) or name not in self._tensors:
-            raise ModelFormatError(f"there is no array {name!r:.60}")
+            raise ModelFormatError(f"unknown array {name!r:.60}")
         if type(alias) is not int or alias < 0:
-            raise ModelFormatError(f"{alias!r:.60} is no number of an array")
+            raise ModelFormatError(f"{alias!r:.60} is not the number of an array")
         array = self._tensors[name]
         self._used.add(name)
         start = 0
@@ -194,7 +194,7 @@ class Decoder:
         if key not in self._taken:
             self._spare -= array.nbytes if alias else 0
             if self._spare < 0:
-                raise ModelFormatError("the machine would take far more memory than its file")
+                raise ModelFormatError("the estimator would take far more memory than its file")
             self._taken[key] = array.copy() if alias else array
         return self._taken[key]
 
@@ -263,7 +263,7 @@ class Decoder:
         if len(shape) != 2:
             raise ModelFormatError(f"a sparse array has the shape {shape}")
         if parts["format"] not in ("csr", "csc"):
-            raise ModelFormatError(f"there is no sparse format {parts['format']!r:.60}")
+            raise ModelFormatError(f"unknown sparse format {parts['format']!r:.60}")
         lines, across = shape if parts["format"] == "csr" else shape[::-1]
         data, indices, indptr = (self.decode(parts[key]) for key in ("data", "indices", "indptr"))
         check_sparse(data, indices, indptr, lines, across)
@@ -310,7 +310,7 @@ _NUMBERS = {"nan": float("nan"), "inf": float("inf"), "-inf": float("-inf")}
 def record_of(name: Any) -> Record:
     """Return the record of a name in the fixed table."""
     if not isinstance(name, str) or name not in RECORDS:
-        raise ModelFormatError(f"there is no class {name!r:.60} in a model file")
+        raise ModelFormatError(f"unknown class {name!r:.60}")
     return RECORDS[name]
 
 
@@ -338,7 +338,7 @@ def list_of(body: Any) -> list[Any]:
 def shape_of(body: Any) -> tuple[int, ...]:
     """Return a list of sizes as a shape."""
     if not all(type(size) is int and 0 <= size < 2**48 for size in list_of(body)) or len(body) > 8:
-        raise ModelFormatError(f"{body!r:.60} is no shape")
+        raise ModelFormatError(f"{body!r:.60} is not a shape")
     return tuple(body)
 
 
@@ -346,18 +346,18 @@ def scalar_of(body: Any) -> Any:
     """Return a number of NumPy."""
     name, value = items_of(body, 2)
     if not isinstance(name, str) or name not in SCALARS:
-        raise ModelFormatError(f"there is no type of numbers {name!r:.60}")
+        raise ModelFormatError(f"unknown number type {name!r:.60}")
     if isinstance(value, dict):
         value = number_of(value.get("number"))
     if type(value) not in (bool, int, float):
-        raise ModelFormatError(f"{value!r:.60} is no number")
+        raise ModelFormatError(f"{value!r:.60} is not a number")
     return np.dtype(name).type(value)
 
 
 def number_of(body: Any) -> float:
     """Return a number that JSON has no word for."""
     if not isinstance(body, str) or body not in _NUMBERS:
-        raise ModelFormatError(f"{body!r:.60} is no number")
+        raise ModelFormatError(f"{body!r:.60} is not a number")
     return _NUMBERS[body]
 
 
@@ -365,7 +365,7 @@ def member_of(body: Any) -> Any:
     """Return a member of one of the enumerations in the fixed table."""
     name, member = items_of(body, 2)
     if not isinstance(name, str) or name not in ENUMS or not isinstance(member, str):
-        raise ModelFormatError(f"there is no choice {name!r:.60}")
+        raise ModelFormatError(f"unknown choice {name!r:.60}")
     if member not in ENUMS[name].__members__:
         raise ModelFormatError(f"{name} has no member {member!r:.60}")
     return ENUMS[name][member]
@@ -374,31 +374,31 @@ def member_of(body: Any) -> Any:
 def formula_of(kernel: Any) -> Expression:
     """Return the formula of a kernel of features."""
     if not isinstance(kernel, ApproximateKernel):
-        raise ModelFormatError("a formula is that of no kernel")
+        raise ModelFormatError("the formula does not belong to a kernel")
     return kernel.expression()
 
 
 def function_of(body: Any) -> Any:
     """Return one of the functions in the fixed table."""
     if not isinstance(body, str) or body not in FUNCTIONS:
-        raise ModelFormatError(f"there is no function {body!r:.60} in a model file")
+        raise ModelFormatError(f"unknown function {body!r:.60}")
     return FUNCTIONS[body]
 
 
 def check_ends(ends: Any, last: int, what: str) -> None:
-    """Refuse ends that go back, or do not end where the last is."""
+    """Raise an error if the ends decrease, or do not end at the last."""
     good = isinstance(ends, np.ndarray) and ends.ndim == 1 and ends.dtype.kind == "i"
     if not good or (len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any())):
-        raise ModelFormatError(f"the ends of {what} go back")
+        raise ModelFormatError(f"the ends of {what} decrease")
     if (int(ends[-1]) if len(ends) else 0) != last:
-        raise ModelFormatError(f"the ends of {what} do not end where the last is")
+        raise ModelFormatError(f"the ends of {what} do not end at the last entry")
 
 
 def check_sparse(data: Any, indices: Any, indptr: Any, lines: int, across: int) -> None:
     """Check that three arrays are those of so many rows of a sparse array (columns, if by them)."""
     for name, part in (("indices", indices), ("indptr", indptr)):
         if not isinstance(part, np.ndarray) or part.dtype.kind != "i" or part.ndim != 1:
-            raise ModelFormatError(f"{name} of a sparse array are no list of integers")
+            raise ModelFormatError(f"{name} of a sparse array must be a list of integers")
     if not isinstance(data, np.ndarray) or data.shape != indices.shape:
         raise ModelFormatError("a sparse array has as many numbers as places")
     if len(indptr) != lines + 1 or indptr[0] != 0:
@@ -422,7 +422,7 @@ def part_of(array: Array, place: dict[str, Any]) -> tuple[int, Array]:
 def as_type(array: Array, name: Any) -> Array:
     """Return stored numbers as the type they stand for."""
     if not isinstance(name, str) or name not in STORED_AS:
-        raise ModelFormatError(f"there is no type of numbers {name!r:.60}")
+        raise ModelFormatError(f"unknown number type {name!r:.60}")
     if array.dtype != np.dtype(STORED_AS[name]) or not holds_same(array, name):
         raise ModelFormatError(f"an array of {array.dtype} does not hold {name}")
     view = name == "uint64" or name.startswith("datetime64")
@@ -438,5 +438,5 @@ def typed_words(array: Array, name: Any) -> Array:
     text = sum(len(word) for word in array)
     right = width.isdigit() and len(width) < 10 and longest <= int(width)
     if not right or is_wasteful(4 * int(width) * len(array), 4 * text):
-        raise ModelFormatError(f"{name!r:.60} is no type of strings")
+        raise ModelFormatError(f"{name!r:.60} is not a string type")
     return array.astype(f"<U{int(width)}")

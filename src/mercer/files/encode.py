@@ -30,7 +30,7 @@ from mercer.rows.points import to_host
 
 # --- encode --------------------------------------------------------------------------------------
 #
-# From a fitted machine to the JSON text and the arrays of a file.
+# From a fitted estimator to the JSON text and the arrays of a file.
 
 _DEPTH = MOST_DEPTH // 2  # records within records: each takes a few brackets
 _OWN = MOST_TENSORS - 8  # arrays with a name of their own; beyond, small ones are put together
@@ -42,7 +42,7 @@ class Encoder:
     Parameters
     ----------
     machine : object
-        What will be written: its kernels are looked up.
+        The value to write, for its kernels.
     """
 
     def __init__(self, machine: Any) -> None:
@@ -55,7 +55,7 @@ class Encoder:
         self._machine = machine
 
     def encode(self, value: Any, where: str, depth: int = 0) -> Any:
-        """Return the node of a value; `where` is its path, for refusals and names of arrays."""
+        """Return the node of a value; `where` is its path, for errors and names of arrays."""
         if depth > _DEPTH:
             raise ModelFormatError(f"{where} is nested deeper than {_DEPTH}")
         if value is None or type(value) is bool:
@@ -74,7 +74,7 @@ class Encoder:
             raise ModelFormatError(f"{where}: {refusal}") from None
 
     def _encode_object(self, value: Any, where: str, depth: int) -> Any:
-        value = to_host(value)  # rows that lie on a card are rows like others to a file
+        value = to_host(value)  # GPU tensors are stored like arrays
         if isinstance(value, np.generic):
             return scalar_node(value, where)
         if isinstance(value, np.ndarray):
@@ -182,7 +182,9 @@ class Encoder:
         if isinstance(value, np.ma.MaskedArray):
             return self._masked(value, where)
         if type(value) is not np.ndarray:
-            raise ModelFormatError(f"{where} is a {type(value).__name__}, and no plain array")
+            raise ModelFormatError(
+                f"{where} is a {type(value).__name__}, which is not a plain array"
+            )
         if value.dtype.kind in "OU":
             return self._strings(value, where)
         name = value.dtype.newbyteorder("=").name
@@ -229,7 +231,7 @@ class Encoder:
     def finish(self) -> dict[str, Array]:
         """Return the arrays by name; if there are too many, small ones are put into one each type.
 
-        The nodes that were handed out then say where in it.
+        The nodes returned before then show its position.
         """
         if self._texts:
             self._words(np.array(list(self._texts), dtype=object), LONG_TEXTS)
@@ -302,7 +304,7 @@ class Encoder:
 # How values are written in the JSON text of a file.
 #
 # Numbers, strings, truth values and null are themselves, lists are lists. All else is an object
-# with one key, which says what it is:
+# with one key, which gives its kind:
 #
 # ==============  ============================================================================
 # key             what follows
@@ -373,7 +375,7 @@ def holds_same(array: np.ndarray, name: str) -> bool:
 
 # --- written nodes -------------------------------------------------------------------------------
 #
-# Small nodes of the JSON text as they are written: integers, NumPy's scalars, known functions.
+# Small nodes of the JSON text: integers, NumPy's scalars, known functions.
 
 
 def integer_node(value: int, where: str) -> int:
@@ -397,7 +399,7 @@ def scalar_node(value: Any, where: str) -> Any:
 
 
 def function_node(value: Any, where: str) -> Any:
-    """Return the name of a function of the fixed table; refuse all other objects."""
+    """Return the name of a function of the fixed table; raise for all other objects."""
     for name, function in FUNCTIONS.items():
         if value is function:
             return {"function": name}
@@ -405,16 +407,16 @@ def function_node(value: Any, where: str) -> Any:
     if callable(value):
         raise ModelFormatError(
             f"{where} is a function ({getattr(value, '__name__', kind)}), and a model file holds "
-            "no code; set it to None, or use pickle among people who trust each other"
+            "no code; set it to None, or use pickle if the readers of the file trust its source"
         )
     raise ModelFormatError(
         f"{where} is of type {type(value).__module__}.{kind}, which a model file cannot hold"
     )
 
 
-# --- machine parts -------------------------------------------------------------------------------
+# --- estimator parts -----------------------------------------------------------------------------
 #
-# What a machine is made of: fields that files may hold, parts within parts, names of columns.
+# The parts of an estimator: fields that files may hold, nested parts, names of columns.
 
 
 def state_of(value: Any) -> Fields:
@@ -432,7 +434,7 @@ def vars_of(value: Any) -> dict[str, Any]:
 
 
 def parts_of_machine(machine: Any) -> Iterator[Any]:
-    """Return everything inside a machine that is no array."""
+    """Return everything inside an estimator except arrays."""
     return _parts_within(machine, set())
 
 
@@ -454,7 +456,7 @@ def _parts_within(value: Any, seen: set[int]) -> Iterator[Any]:
 
 
 def column_names(found: list[Any]) -> Iterator[list[str]]:
-    """Return the names of columns that parts of a machine know."""
+    """Return the names of columns that parts of an estimator use."""
     for part in found:
         for name in ("feature_names_in_", "names"):
             names = vars_of(part).get(name)
@@ -464,7 +466,7 @@ def column_names(found: list[Any]) -> Iterator[list[str]]:
 
 # --- kernel text ---------------------------------------------------------------------------------
 #
-# Kernels as text: how they travel, and what is refused because no text says it.
+# Kernels as text, and errors for kernels without a text form.
 
 _NUMBER = r"(-?\d{1,20}(?:\.\d{1,20})?(?:e[-+]?\d{1,3})?)"
 _SHIFTED_POWER = re.compile(
@@ -473,7 +475,7 @@ _SHIFTED_POWER = re.compile(
 
 
 def write_kernel(kernel: Kernel) -> str:
-    """Write a kernel so that `read_kernel` gives an equal one, or refuse.
+    """Return the text from which `read_kernel` makes an equal kernel, or raise.
 
     Examples
     --------
@@ -505,15 +507,15 @@ def read_kernel(text: str) -> Kernel:
 
 
 class KnownKernels:
-    """The kernels of a machine that is saved, by the formulas that they write.
+    """The kernels of an estimator that is saved, by their formulas.
 
-    Fitted machines hold the formula of their kernel, names of columns already numbers. A formula
+    Fitted estimators hold the formula of their kernel, with column names as numbers. A formula
     travels as the text of a kernel that writes it.
 
     Parameters
     ----------
     kernels : iterable of Kernel
-        Those found in the machine.
+        The kernels of the estimator.
     names : iterable of sequences of str
         Names of columns, for kernels that speak of them.
     """
@@ -532,7 +534,7 @@ class KnownKernels:
         for formula, kernel in self._found:
             if formula == expression:
                 return kernel
-        raise ModelFormatError("a formula is not that of a kernel of the machine")
+        raise ModelFormatError("a formula does not belong to a kernel of the estimator")
 
 
 def _with_parts(kernel: Kernel) -> Iterator[Kernel]:
@@ -544,7 +546,7 @@ def _with_parts(kernel: Kernel) -> Iterator[Kernel]:
 
 def _parts_of_kernel(kernel: Kernel) -> Iterator[Kernel]:
     yield kernel
-    if isinstance(kernel, Polynomial):  # sketches are made of what is raised to a power
+    if isinstance(kernel, Polynomial):  # sketches contain the base of the power
         yield Linear() + Constant(kernel.offset)
     for value in vars(kernel).values():
         for inner in value if isinstance(value, tuple) else (value,):

@@ -24,34 +24,35 @@ from mercer.files.schema.records import record_name
 
 # --- save ----------------------------------------------------------------------------------------
 #
-# Write a machine to a file.
+# Write an estimator to a file.
 
 FORMAT = 1
-WRITER = f"mercer {sys.modules['mercer'].__version__}"  # rooms do not import the front door
+WRITER = f"mercer {sys.modules['mercer'].__version__}"  # subpackages do not import mercer
 NEEDS = "0.9.0"  # the first release that reads this format
 
 
 def save(machine: Any, path: str | os.PathLike[str]) -> None:
-    """Write a machine to a model file, whole or not at all.
+    """Write an estimator to a model file, whole or not at all.
 
     Parameters
     ----------
     machine : estimator
-        A machine of Mercer, fitted or not, or a pipeline of such and scikit-learn's scalers.
+        An estimator of Mercer, fitted or not, or a pipeline of such and scikit-learn's scalers.
     path : path
-        Where; an earlier file of that name is replaced when the new one is safely on the disk.
+        Path of the file; an existing file is replaced once the new one is safely on the disk.
 
     Raises
     ------
     ModelFormatError
-        If the machine holds what no file can hold, such as a function; names the attribute.
+        If the estimator holds an object that no file can hold, such as a function; names the
+        attribute.
     OSError
         If the file cannot be written; names the path.
 
     Notes
     -----
-    Kernel machines keep rows of their training data (support vectors and the like), and so does
-    the file: whoever gets the file gets these rows.
+    Fitted kernel methods keep rows of their training data (such as support vectors), and so does
+    the file: everyone who has the file has these rows.
 
     Examples
     --------
@@ -70,13 +71,13 @@ def save(machine: Any, path: str | os.PathLike[str]) -> None:
     name = record_name(machine)
     if name is None or not RECORDS[name].whole:
         raise ModelFormatError(
-            f"{type(machine).__module__}.{kind} is no machine that a model file can hold; pickle, "
-            "joblib and skops may do, among people who trust each other"
+            f"{type(machine).__module__}.{kind} cannot be stored in a model file; use pickle, "
+            "joblib or skops if the readers of the file trust its source"
         )
     encoder = Encoder(machine)
     node = encoder.encode(machine, kind)
     tensors = encoder.finish()
-    Decoder(tensors).decode(node)  # what is written can be read
+    Decoder(tensors).decode(node)  # check that the file can be read back
     text = write_json(
         {
             "format": FORMAT,
@@ -91,17 +92,17 @@ def save(machine: Any, path: str | os.PathLike[str]) -> None:
 
 # --- load ----------------------------------------------------------------------------------------
 #
-# Read a machine from a file.
+# Read an estimator from a file.
 
 _KEYS = {"format", "needs", "writer", "machine", "tensors"}
 _VERSION = re.compile(r"\d{1,4}(\.\d{1,4}){1,3}")
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read a machine from a model file. No code runs, whatever the file holds.
+    """Read an estimator from a model file. No code runs, whatever the file holds.
 
     Every number is checked: digests of the arrays, names of classes against a fixed table, every
-    field against its type, and sizes against each other. What is not as it should be is refused.
+    field against its type, and sizes against each other. Invalid content raises an error.
 
     Parameters
     ----------
@@ -111,19 +112,19 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     estimator
-        The machine, with its certificate.
+        The estimator, with its certificate.
 
     Raises
     ------
     ModelFormatError
-        If the file is no model, is damaged, or needs a newer release; says what is wrong.
+        If the file is not a model, is corrupt, or needs a newer release; the message says which.
     OSError
         If the file cannot be read.
 
     See Also
     --------
     save : Write such a file.
-    mercer.files.verify : Judge a loaded machine against data.
+    mercer.files.verify : Verify a loaded estimator against data.
     """
     try:
         return _load(path)
@@ -140,16 +141,18 @@ def _load(path: str | os.PathLike[str]) -> Any:
     machine = decoder.decode(found["machine"])
     name = record_name(machine)
     if name is None or not RECORDS[name].whole:
-        raise ModelFormatError("the file holds no machine")
+        raise ModelFormatError("the file does not hold an estimator")
     unused = decoder.unused()
     if unused:
-        raise ModelFormatError(f"array {unused[0]!r:.60} belongs to nothing")
+        raise ModelFormatError(
+            f"array {unused[0]!r:.60} is unexpected: no field of the model refers to it"
+        )
     return machine
 
 
 def _check_version(found: Any) -> None:
     if not isinstance(found, dict) or type(found.get("format")) is not int:
-        raise ModelFormatError("the header does not say its format")
+        raise ModelFormatError("the header does not state its format")
     if found["format"] > FORMAT:
         needs = found.get("needs")
         known = isinstance(needs, str) and _VERSION.fullmatch(needs)
@@ -158,8 +161,10 @@ def _check_version(found: Any) -> None:
             + (f"; it needs mercer >= {needs}" if known else "; it needs a newer mercer")
         )
     if found["format"] != FORMAT:
-        raise ModelFormatError(f"there is no format {found['format']}")
+        raise ModelFormatError(f"unknown format {found['format']}")
     if found.keys() != _KEYS:
         raise ModelFormatError(f"the header must have the keys {', '.join(sorted(_KEYS))}")
     if not isinstance(found["needs"], str) or not isinstance(found["writer"], str):
-        raise ModelFormatError("the header must say which mercer it needs, and what wrote it")
+        raise ModelFormatError(
+            "the header must name the required and the writing version of mercer"
+        )

@@ -53,21 +53,21 @@ from mercer.solvers.eigen.problem import Eigenproblem, Modes
 
 # --- verify --------------------------------------------------------------------------------------
 #
-# Judge a stored machine against data, from the data and the stored answer alone.
+# Verify a stored estimator from the data and the stored solution alone.
 
 
 @dataclass(frozen=True)
 class Verification:
-    """What a stored machine is worth on given data.
+    """The result of verifying a stored estimator on given data.
 
     Attributes
     ----------
     ok : bool
-        Whether the stored answer is certified on the data, and nothing differs.
+        Whether the stored solution is certified on the data, and nothing differs.
     certificate : Certificate or None
-        The stored answer judged by the data; None for machines that have none.
+        The certificate of the stored solution on the data; None for estimators without one.
     differences : tuple of str
-        Attributes that do not follow from the data and the answer, first ones first.
+        Attributes that do not follow from the data and the solution, first ones first.
     statement : str
         The same in words.
     """
@@ -79,12 +79,12 @@ class Verification:
 
     @property
     def quantities(self) -> Any:
-        """What the certificate measured."""
+        """The measured quantities of the certificate."""
         return None if self.certificate is None else self.certificate.quantities
 
     @property
     def tol(self) -> float | None:
-        """What was asked of the answer."""
+        """The tolerance of the solution."""
         return None if self.certificate is None else self.certificate.tol
 
     def __str__(self) -> str:
@@ -95,30 +95,30 @@ class Verification:
 def verify(
     machine: Any, X: Any, y: Any = None, sample_weight: Any = None, *, tol: float | None = None
 ) -> Verification:
-    """Judge a machine, such as one from a file, against the data it should have been fitted to.
+    """Verify an estimator, such as one from a file, against its training data.
 
-    The problem is written anew from the data and the parameters; the stored answer is put in the
-    place of a solver's, and judged by the certificate, which trusts nothing that was stored beside
-    it. Everything else that the machine holds (coefficients, support vectors, constants, scales) is
-    made anew from the data and that answer, and compared with what is stored, to nine digits of
+    `verify` sets up the problem again from the data and the parameters. The certificate evaluates
+    the stored solution and uses no other stored value. All other attributes (coefficients, support
+    vectors, constants, scales) are computed again from the data and that solution, and compared
+    with the stored ones, to nine digits of
     the largest number.
 
-    So `ok` proves: the stored answer solves this problem on these data within the tolerance, and
-    the machine predicts by that answer and no other. It does not prove that the data are those of
-    the fit: other data with the same answer, such as a row moved far from the boundary of a support
-    vector machine, are verified too.
+    So `ok` proves: the stored solution solves this problem on these data within the tolerance, and
+    the estimator predicts by that solution. It does not prove that the data are those of
+    the fit: other data with the same solution, such as a row moved far from the boundary of a
+    support vector machine, are verified too.
 
     Parameters
     ----------
     machine : estimator
-        A fitted machine; a pipeline, of which every step is looked at; or a `Tuned`, of which the
-        chosen machine is, not the choice.
+        A fitted estimator; a pipeline, of which every step is verified; or a `Tuned`, of which the
+        chosen estimator is verified, not the choice.
     X, y : array-like
         The training data, as `fit` takes them.
     sample_weight : array-like, optional
         As `fit` takes it.
     tol : float, optional
-        How good the answer must be, for machines with such a parameter; their own if left out.
+        Tolerance, for estimators with such a parameter; by default their own.
 
     Returns
     -------
@@ -128,7 +128,7 @@ def verify(
     Raises
     ------
     ValueError
-        For machines that learnt from a stream, whose rows are gone, for compressed ones, and for
+        For estimators that learned from a stream, whose rows are gone, for compressed ones, and for
         rows of another length.
 
     Examples
@@ -152,8 +152,8 @@ def verify(
         return verify(machine.machine_, machine.transform(X), y, sample_weight, tol=tol)
     if record_name(machine) is None or not hasattr(machine, "fit"):
         raise ValueError(
-            f"verify: {type(machine).__name__} is no machine that is fitted to rows; for the model "
-            "of a table, verify(model.machine, model.preparation.transform(rows), y)"
+            f"verify: {type(machine).__name__} is not fitted to rows; for the model of a table, "
+            "call verify(model.machine, model.preparation.transform(rows), y)"
         )
     _refuse_streams(machine)
     _refuse_compressed(machine)
@@ -173,13 +173,13 @@ def _verify_machine(machine: Any, X: Any, y: Any, weights: Any, tol: float | Non
         except (ValueError, IndexError) as error:
             if not answers.given:
                 raise
-            said = f"the stored answer does not belong to as many rows ({error})"
+            said = f"the stored solution does not match the number of rows ({error})"
             return Verification(False, None, (), said)
         certificate: Certificate | None = getattr(twin, "certificate_", None)
         other = tuple(dict.fromkeys(differences(machine, twin)))
     again = ""
     if not answers.given:
-        why = "no stored answer belongs to the problem" if found else "it stores no answer"
+        why = "no stored solution belongs to the problem" if found else "it stores no solution"
         again = f"{type(machine).__name__} was fitted again, since {why}"
     return _verdict(certificate, other, again)
 
@@ -188,12 +188,12 @@ def _verdict(certificate: Certificate | None, other: tuple[str, ...], again: str
     said = []
     if certificate is not None:
         said.append(("" if certificate.ok else "not certified: ") + certificate.statement)
-    source = "this fit" if again else "the data and the answer"
+    source = "this fit" if again else "the data and the solution"
     if again:
         said.append(again)
     if other:
         listed = ", ".join(other[:5]) + (", ..." if len(other) > 5 else "")
-        said.append(f"{listed} of the machine do not follow from {source}")
+        said.append(f"{listed} of the estimator do not follow from {source}")
     else:
         said.append(f"all that is stored follows from {source}")
     ok = (certificate is None or certificate.ok) and not other
@@ -201,7 +201,7 @@ def _verdict(certificate: Certificate | None, other: tuple[str, ...], again: str
 
 
 def _verify_steps(machine: Pipeline, X: Any, y: Any, weights: Any, tol: Any) -> Verification:
-    """Verify every step on what the stored steps before it make of the rows."""
+    """Verify every step on the output of the stored steps before it."""
     found: list[tuple[str, Verification]] = []
     last = len(machine.steps) - 1
     for i, (name, step) in enumerate(machine.steps):
@@ -213,12 +213,12 @@ def _verify_steps(machine: Pipeline, X: Any, y: Any, weights: Any, tol: Any) -> 
     other = tuple(f"{name}.{each}" for name, one in found for each in one.differences)
     certificate = found[-1][1].certificate if found else None
     wrong = [f"{name}: {one.statement}" for name, one in found if not one.ok]
-    statement = "; ".join(wrong) or (found[-1][1].statement if found else "there is no step")
+    statement = "; ".join(wrong) or (found[-1][1].statement if found else "the pipeline is empty")
     return Verification(not wrong, certificate, other, statement)
 
 
 def _unfitted(machine: Any, tol: float | None) -> Any:
-    """Return a machine with the same parameters, without limits: nothing is solved."""
+    """Return an estimator with the same parameters, without limits: nothing is solved."""
     twin = clone(machine)
     names = twin.get_params(deep=False)
     free = {name: None for name in ("callback", "time_limit", "journal") if name in names}
@@ -231,13 +231,13 @@ def _refuse_compressed(machine: Any) -> None:
     held = getattr(machine, "certificate_", None)
     if held is not None and isinstance(held.quantities, ReductionQuantities):
         raise ValueError(
-            f"verify: this {type(machine).__name__} was compressed, and solves no problem on the "
-            "data any more; verify the machine it came from, and compress that one again"
+            f"verify: this {type(machine).__name__} was compressed, so it no longer solves a "
+            "problem on the data; verify the original estimator, and compress it again"
         )
 
 
 def _refuse_width(machine: Any, X: Any) -> None:
-    """Refuse rows of another length than those of the fit."""
+    """Raise an error if the rows have another length than those of the fit."""
     known, shape = getattr(machine, "n_features_in_", None), tuple(getattr(X, "shape", ()))
     if known is not None and len(shape) == 2 and shape[1] != known:
         raise ValueError(
@@ -251,19 +251,19 @@ def _refuse_streams(machine: Any) -> None:
     streamed = isinstance(getattr(certificate, "quantities", None), StreamQuantities)
     if streamed or ("_stream" in held and held.get("_solution") is None):
         raise ValueError(
-            f"verify: {type(machine).__name__} learnt from a stream, whose rows are gone; only a "
-            "fit to rows can be verified"
+            f"verify: {type(machine).__name__} was fitted to a stream and its rows are gone; "
+            "only a fit to rows can be verified"
         )
 
 
 # --- compare -------------------------------------------------------------------------------------
 #
-# Where two machines differ, up to rounding.
+# Differences between two estimators, up to rounding.
 
 _SPARSE = (sparse.sparray, sparse.spmatrix)
 # of the largest number of an array: the same sums in another order, on another processor
 ROUNDING = 1e-9
-# how a fit went, not what came of it; certificates are judged by themselves
+# values of the fitting process; certificates are verified separately
 _HISTORY = frozenset(
     "seconds trace iterations n_iter_ solver detail status fit_status_ refit_time_ callback "
     "time_limit warm_start tol _judgement certificate_ certificate _scaling_ended _walk converged_ "
@@ -277,9 +277,9 @@ def differences(stored: Any, made: Any, where: str = "") -> list[str]:
     Parameters
     ----------
     stored, made : object
-        Machines, or parts of them.
+        Estimators, or parts of them.
     where : str
-        What the attributes belong to.
+        Path of the attributes.
     """
     if record_name(stored) is not None:
         return _records(stored, made, where)
@@ -363,9 +363,9 @@ def _same_kernels(stored: Kernel, made: Kernel) -> bool:
     return True
 
 
-# --- answers -------------------------------------------------------------------------------------
+# --- solutions -----------------------------------------------------------------------------------
 #
-# Which stored answer belongs to which problem.
+# Assign stored solutions to problems.
 
 
 def _rows(problem: Any, coef: Any) -> bool:
@@ -408,7 +408,7 @@ def _topics(problem: Any, value: Any) -> bool:
 
 Fits = Callable[[Any, Any], bool]
 
-# the answer, the problems it may belong to, and whether sizes agree
+# the solution, the problems it may belong to, and whether sizes agree
 _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
     (Dual, (BoxQP,), lambda p, v: len(v.coef) == len(p.linear)),
     (Duals, (Many,), _many),
@@ -438,12 +438,12 @@ _BELONGS: tuple[tuple[type, tuple[type, ...], Fits], ...] = (
 
 
 class StoredAnswers:
-    """The solutions of a stored machine, to be handed out to the problems they belong to.
+    """The solutions of a stored estimator, to be assigned to their problems.
 
     Parameters
     ----------
     solutions : list of Solution
-        Those found in the machine.
+        Those found in the estimator.
 
     Attributes
     ----------

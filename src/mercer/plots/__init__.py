@@ -1,6 +1,6 @@
 """Pictures in scikit-learn's manner: classes with `from_estimator` and `plot`.
 
-Each display holds what it draws (`from_estimator`, `from_predictions` and others compute it, `plot`
+Each display holds its data (`from_estimator`, `from_predictions` and others compute them, `plot`
 draws it) and afterwards its axes, `ax_`, its figure, `figure_`, and its artists. All have one look,
 `style`. Matplotlib is an extra (`pip install "mercer[plot]"`), imported when something is drawn.
 With `ax=` nothing of pyplot is used; without, a figure of pyplot is made, as scikit-learn's

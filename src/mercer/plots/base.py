@@ -20,7 +20,7 @@ from mercer.array_types import Array
 
 # --- appearance ----------------------------------------------------------------------------------
 #
-# One look for all pictures: colours that colour-blind readers tell apart, readable sizes.
+# One look for all pictures: colors that color-blind readers tell apart, readable sizes.
 #
 # Matplotlib is imported when a picture is drawn, not before, and its settings are changed inside
 # `style` only.
@@ -32,8 +32,8 @@ PALETTE = (
     *("#8C8C8C", "#7570B3", "#999933", "#A6761D"),
 )
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")  # classes differ by shape, too
-SEQUENTIAL = "viridis"  # its lightness rises evenly: also in print without colour
-DIVERGING = "PuOr_r"  # of ColorBrewer, colour-blind safe
+SEQUENTIAL = "viridis"  # its lightness rises evenly: also in print without color
+DIVERGING = "PuOr_r"  # of ColorBrewer, color-blind safe
 INK = {"light": "#262626", "dark": "#E6E6E6"}
 PAPER = {"light": "#FFFFFF", "dark": "#1B1B1B"}
 FAINT = "#8C8C8C"  # guides and rows that carry nothing: seen on both papers
@@ -44,7 +44,7 @@ _WIDTH = 0.52  # of a letter, in font sizes, on average
 
 
 def matplotlib_module(name: str = "") -> Any:
-    """Return Matplotlib, or a module of it, or say how to get it."""
+    """Return Matplotlib, or a module of it; the error explains how to install it."""
     try:
         return import_module(f"matplotlib.{name}" if name else "matplotlib")
     except ImportError as error:
@@ -58,7 +58,7 @@ def style(background: str | None = None) -> Iterator[None]:
     """Draw in the style of this library inside a `with` block; settings are as before after it.
 
     Displays draw in this style whenever they make their own figure. The block is for figures that
-    are made beforehand, and for other drawings beside them.
+    made earlier, and for other drawings next to them.
 
     Parameters
     ----------
@@ -114,36 +114,36 @@ def style(background: str | None = None) -> Iterator[None]:
 
 
 def ink_of(ax: Any) -> str:
-    """Return the colour of lines and letters that is read on the paper of these axes."""
+    """Return the color of lines and letters that is read on the paper of these axes."""
     face = matplotlib_module("colors").to_rgba(ax.get_facecolor())
     paper = face if face[3] > 0.5 else ax.figure.get_facecolor()
     return INK["dark" if _luminance(paper) < 0.4 else "light"]
 
 
 def paper_of(ax: Any) -> str:
-    """Return the colour of paper that the ink of these axes is made for."""
+    """Return the color of paper that the ink of these axes is made for."""
     return PAPER["dark" if ink_of(ax) == INK["dark"] else "light"]
 
 
 def ink_on(colour: Any) -> str:
-    """Return the colour of letters that is read on a patch of this colour."""
+    """Return the color of letters that is read on a patch of this color."""
     return INK["dark" if _luminance(colour) < 0.4 else "light"]
 
 
 def mixed(colour: Any, paper: Any, share: float) -> Any:
-    """Return a colour thinned by paper: what `alpha` does, without seams where patches meet."""
+    """Return a color thinned by paper: what `alpha` does, without seams where patches meet."""
     to_rgb = matplotlib_module("colors").to_rgb
     return tuple(share * np.array(to_rgb(colour)) + (1 - share) * np.array(to_rgb(paper)))
 
 
 def _luminance(colour: Any) -> float:
-    """Return how light a colour looks, from 0 to 1 (gamma is left out: a threshold is all)."""
+    """Return how light a color looks, from 0 to 1 (gamma is left out: a threshold is all)."""
     red, green, blue, alpha = matplotlib_module("colors").to_rgba(colour)
     return float(alpha * (0.299 * red + 0.587 * green + 0.114 * blue) + (1 - alpha))
 
 
 def colour_of(place: int) -> str:
-    """Return the colour of a class or curve; they begin again after the last."""
+    """Return the color of a class or curve; they begin again after the last."""
     return PALETTE[place % len(PALETTE)]
 
 
@@ -153,12 +153,12 @@ def marker_of(place: int) -> str:
 
 
 def plain(text: Any) -> str:
-    """Return text that is drawn as it is: between two dollars Matplotlib would read a formula."""
+    """Return text that is drawn literally: between two dollars Matplotlib would read a formula."""
     return str(text).replace("$", r"\$")
 
 
 def title(ax: Any, text: str) -> None:
-    """Set a title, broken into lines that are no wider than the axes, unless there is one."""
+    """Set a title, unless there is one; break it into lines no wider than the axes."""
     if ax.get_title(loc="left") or ax.get_title() or not text:
         return
     size = matplotlib_module("font_manager").FontProperties(
@@ -179,10 +179,10 @@ def axis_labels(ax: Any, xlabel: str, ylabel: str) -> None:
 
 
 def legend_beside(ax: Any, heading: str | None = None, handles: Any = None) -> None:
-    """Put the legend beside the data where the layout makes room, else where it covers least.
+    """Put the legend next to the data if the layout has space, else at the emptiest location.
 
     Short names stand to the right, long ones below the axis, whose labels must be there already.
-    With very many entries there is no legend: it would be larger than the picture.
+    With very many entries there is no legend: it would be larger than the plot.
     """
     if handles is None:
         handles, _ = ax.get_legend_handles_labels()
@@ -194,7 +194,7 @@ def legend_beside(ax: Any, heading: str | None = None, handles: Any = None) -> N
     elif max(len(handle.get_label()) for handle in handles) > _SHORT:
         look = {"loc": "upper left", **_below(ax), "ncols": 2}
     legend = ax.legend(handles=handles, title=heading, borderaxespad=0.0, **look)
-    for mark in legend.legend_handles:  # points may be tiny where there are many
+    for mark in legend.legend_handles:  # the points of large data sets may be tiny
         if hasattr(mark, "set_sizes"):
             mark.set_sizes(np.clip(mark.get_sizes(), 26.0, 60.0))
             mark.set_alpha(1.0)
@@ -213,14 +213,14 @@ def _below(ax: Any) -> dict[str, Any]:
 
 
 def legend_inside(ax: Any, heading: str | None = None) -> None:
-    """Put the legend of curves where it covers least of them."""
+    """Put the legend of curves at the location where it covers them least."""
     handles, _ = ax.get_legend_handles_labels()
     if handles:
         ax.legend(title=heading, loc="best")
 
 
 def tick_numbers(ax: Any, numbers: Any, most: int = 8) -> None:
-    """Label the x axis by some of these whole numbers, whatever its scale."""
+    """Label the x axis by some of these integers, whatever its scale."""
     numbers = np.asarray(numbers)
     step = max(1, -(-len(numbers) // most))
     shown = numbers[::-1][::step][::-1]
@@ -230,16 +230,16 @@ def tick_numbers(ax: Any, numbers: Any, most: int = 8) -> None:
 
 # --- display -------------------------------------------------------------------------------------
 #
-# What every display is: an object that holds what it draws, and draws it on axes.
+# The base of all displays: an object that holds data, and draws them on axes.
 
 
 class Display:
-    """What every display has.
+    """Base class of displays.
 
     Attributes
     ----------
     ax_ : matplotlib Axes
-        Where it was drawn.
+        The axes of the drawing.
     figure_ : matplotlib Figure
         The figure of these axes.
     """
@@ -260,7 +260,7 @@ class Display:
                 figure, ax = pyplot.subplots()
                 try:
                     yield ax
-                except BaseException:  # nobody could close it: it was never handed out
+                except BaseException:  # the caller has no reference to close it
                     pyplot.close(figure)
                     raise
         elif isinstance(ax, matplotlib_module("axes").Axes):
@@ -275,12 +275,12 @@ class Display:
 
 # --- fitted --------------------------------------------------------------------------------------
 #
-# What a display asks of a machine: that it is fitted, of a kind it can draw, and its description.
+# Requirements of a display on an estimator: fitted, of a supported kind, and its description.
 #
-# Pipelines and machines that tune themselves are looked into: a display draws the machine inside,
-# on the rows as that machine sees them.
+# Displays draw the estimator inside pipelines and searches, on the rows as that estimator sees
+# them.
 
-# what changes how an answer is found, not which one: left out of titles
+# parameters that change how a solution is found, not which one: left out of titles
 _NOT_SHOWN = {
     "cache_size",
     "callback",
@@ -297,7 +297,7 @@ _NOT_SHOWN = {
     "warm_start",
 }
 _LONGEST = 40  # letters of a value in a title
-# the display that suits a machine, by the class's own name: drop-ins share it
+# the display that suits an estimator, by the class's own name: drop-ins share it
 _SUITS = {
     "SVC": "MarginDisplay",
     "NuSVC": "MarginDisplay",
@@ -318,11 +318,11 @@ _SUITS = {
 
 
 def fitted(display: str, estimator: Any) -> Any:
-    """Return the estimator, the pipeline of a model of tables, or refuse what is not fitted."""
+    """Return the estimator, the pipeline of a model of tables, or raise if it is not fitted."""
     estimator = getattr(estimator, "pipeline", estimator)
     if inspect.isclass(estimator) or not hasattr(estimator, "fit"):
         name = getattr(estimator, "__name__", type(estimator).__name__)
-        raise TypeError(f"{display}: needs a fitted machine, got {name}")
+        raise TypeError(f"{display}: needs a fitted estimator, got {name}")
     try:
         check_is_fitted(estimator)
     except NotFittedError as error:
@@ -333,7 +333,7 @@ def fitted(display: str, estimator: Any) -> Any:
 
 
 def inner_machine(estimator: Any) -> Any:
-    """Return the machine inside pipelines and searches."""
+    """Return the estimator inside pipelines and searches."""
     if isinstance(estimator, Pipeline):
         return inner_machine(estimator.steps[-1][1])
     inner = getattr(estimator, "best_estimator_", None)
@@ -341,7 +341,7 @@ def inner_machine(estimator: Any) -> Any:
 
 
 def inner_rows(estimator: Any, X: Any) -> Any:
-    """Return rows as the machine inside pipelines and searches sees them."""
+    """Return rows as the estimator inside pipelines and searches sees them."""
     if isinstance(estimator, Pipeline):
         last = estimator.steps[-1][1]
         return inner_rows(last, estimator[:-1].transform(X) if len(estimator) > 1 else X)
@@ -350,7 +350,7 @@ def inner_rows(estimator: Any, X: Any) -> Any:
 
 
 def wrong_machine(display: str, needs: str, machine: Any) -> TypeError:
-    """Return the error for a machine that a display cannot draw, with the display that can."""
+    """Return the error for an unsupported estimator, with a display that supports it."""
     name = type(machine).__name__
     suitable = _SUITS.get(name)
     if suitable is None:
@@ -363,9 +363,9 @@ def wrong_machine(display: str, needs: str, machine: Any) -> TypeError:
 
 
 def described(estimator: Any) -> str:
-    """Return the machine with those parameters that are not at their defaults.
+    """Return the estimator with those parameters that are not at their defaults.
 
-    A kernel that was given as text is shown as it was resolved.
+    A kernel given as text is shown in resolved form.
     """
     if isinstance(estimator, Pipeline):
         return ", ".join(described(step) for _, step in estimator.steps)

@@ -52,7 +52,7 @@ def classifier(display: str, estimator: Any, two: bool) -> Any:
 
 # --- calibration ---------------------------------------------------------------------------------
 #
-# Whether probabilities are what they say: shares of a class against them.
+# Calibration: predicted probabilities against observed fractions of a class.
 
 
 @dataclass(eq=False)
@@ -67,7 +67,7 @@ class CalibrationDisplay(Display):
     probability : array of shape (n_bins,)
         Mean predicted probability of each bin that holds rows.
     observed : array of shape (n_bins,)
-        Share of positive rows in it.
+        Fraction of positive rows in it.
     counts : array of shape (n_bins,)
         Rows in it.
     brier : float
@@ -84,7 +84,7 @@ class CalibrationDisplay(Display):
     bars_ : ErrorbarContainer
         Their intervals.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -126,21 +126,21 @@ class CalibrationDisplay(Display):
         X, y : array-like
             Rows that it was not fitted to, and their labels.
         n_bins : int
-            How many bins of probabilities.
+            Number of bins of probabilities.
         strategy : {"uniform", "quantile"}
             Bins of equal width, or with equally many rows.
         pos_label : label, optional
             Whose probability; None takes the second of two classes. With more classes it must be
             given: that class against the rest.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         CalibrationDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = classifier(name, estimator, two=False)
@@ -150,7 +150,9 @@ class CalibrationDisplay(Display):
             raise TypeError(f"{name}: {type(machine).__name__} gives no probabilities; {remedy}")
         classes = list(machine.classes_)
         if pos_label is None and len(classes) != 2:
-            raise ValueError(f"{name}: of {len(classes)} classes, say which one: pos_label=")
+            raise ValueError(
+                f"{name}: the model has {len(classes)} classes; choose one with pos_label="
+            )
         positive = classes[1] if pos_label is None else pos_label
         if positive not in classes:
             raise ValueError(f"{name}: pos_label={pos_label!r} is none of the labels {classes}")
@@ -191,7 +193,7 @@ class CalibrationDisplay(Display):
         Returns
         -------
         CalibrationDisplay
-            What was drawn.
+            The display.
         """
         labels, p = np.asarray(y_true).ravel(), np.asarray(y_prob, dtype=np.float64).ravel()
         if len(labels) != len(p):
@@ -204,7 +206,7 @@ class CalibrationDisplay(Display):
         positive = classes[-1] if pos_label is None else pos_label
         hit = labels == positive
         if n_bins != int(n_bins) or n_bins < 1:
-            raise ValueError(f"{cls.__name__}: n_bins={n_bins!r} must be a whole number above 0")
+            raise ValueError(f"{cls.__name__}: n_bins={n_bins!r} must be a positive integer")
         if strategy not in ("uniform", "quantile"):
             raise ValueError(f"{cls.__name__}: strategy={strategy!r} must be uniform or quantile")
         edges = np.linspace(0.0, 1.0, n_bins + 1)
@@ -234,7 +236,7 @@ class CalibrationDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `scatter`, for the points.
 
@@ -255,7 +257,7 @@ class CalibrationDisplay(Display):
             look = {"c": colour_of(0), "s": size, "zorder": 3, "linewidths": 0, **kwargs}
             self.points_ = axes.scatter(self.probability, self.observed, **look)
             axes.set(aspect="equal", xlim=(-0.03, 1.03), ylim=(-0.03, 1.03))
-            axis_labels(axes, f"predicted probability of {self.label}", f"share of {self.label}")
+            axis_labels(axes, f"predicted probability of {self.label}", f"fraction of {self.label}")
             title(axes, self.text)
             legend_inside(axes)
         return self
@@ -263,7 +265,7 @@ class CalibrationDisplay(Display):
 
 # --- confusion -----------------------------------------------------------------------------------
 #
-# Which classes are taken for which.
+# Confusions of classes.
 
 
 @dataclass(eq=False)
@@ -282,11 +284,11 @@ class ConfusionMatrixDisplay(Display):
     Attributes
     ----------
     image_ : AxesImage
-        Shares of each line, as shades.
+        Fractions of each line, as shades.
     texts_ : list of Text
         The counts; of more than six classes those above zero.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -312,14 +314,14 @@ class ConfusionMatrixDisplay(Display):
         X, y : array-like
             Rows that it was not fitted to, and their labels.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ConfusionMatrixDisplay
-            What was drawn.
+            The display.
         """
         estimator = classifier(cls.__name__, estimator, two=False)
         name = described(estimator)
@@ -338,14 +340,14 @@ class ConfusionMatrixDisplay(Display):
         name : str
             Who predicted, for the title.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ConfusionMatrixDisplay
-            What was drawn.
+            The display.
         """
         truth, called = np.ravel(y_true), np.ravel(y_pred)
         if len(truth) != len(called) or not len(truth):
@@ -353,7 +355,7 @@ class ConfusionMatrixDisplay(Display):
                 f"{cls.__name__}: {len(truth)} true and {len(called)} predicted labels must be "
                 "equally many, and some"
             )
-        classes = unique_labels(truth, called)  # which refuses words beside numbers
+        classes = unique_labels(truth, called)  # which raises for words mixed with numbers
         place = len(classes) * np.searchsorted(classes, truth) + np.searchsorted(classes, called)
         matrix = np.bincount(place, minlength=len(classes) ** 2).reshape(len(classes), -1)
         right, n = int(np.trace(matrix)), int(matrix.sum())
@@ -366,11 +368,11 @@ class ConfusionMatrixDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         shares : bool
-            Whether shares of each line are written below the counts, where there is room.
-        cmap : colour map
-            Of the shades, which are shares of each line.
+            Whether fractions of each line are written below the counts, if there is space.
+        cmap : color map
+            Of the shades, which are fractions of each line.
 
         Returns
         -------
@@ -398,7 +400,7 @@ class ConfusionMatrixDisplay(Display):
             axes.tick_params(length=0)
             axis_labels(axes, "predicted label", "true label")
             title(axes, self.text)
-            axes.figure.colorbar(self.image_, ax=axes, label="share of the true label")
+            axes.figure.colorbar(self.image_, ax=axes, label="fraction of the true label")
         return self
 
 
@@ -420,7 +422,7 @@ class RocCurveDisplay(Display):
     chosen : tuple of Threshold
         Points that are marked.
     names : tuple of str
-        What they are.
+        Their names.
     text : str
         The title.
 
@@ -431,7 +433,7 @@ class RocCurveDisplay(Display):
     marks_ : list of Line2D
         The marked points.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -478,22 +480,22 @@ class RocCurveDisplay(Display):
         sample_weight : array-like of shape (n_samples,), optional
             How often each row counts.
         pos_label : label, optional
-            Which class is positive; None takes the second.
+            The positive class; None uses the second.
         threshold : float, optional
             The threshold that is marked; None marks that of `predict` (0 for decision values, 0.5
             for probabilities).
         false_positive_cost, false_negative_cost : float, optional
-            What a wrong alarm, and a miss, cost; if one is given, the cheapest threshold is marked
-            as well, the other being 1.
+            Costs of a false positive and of a false negative; if one is given, the cheapest
+            threshold is marked as well, the other being 1.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         RocCurveDisplay
-            What was drawn.
+            The display.
         """
         estimator = classifier(cls.__name__, estimator, two=True)
         classes = list(inner_machine(estimator).classes_)
@@ -551,7 +553,7 @@ class RocCurveDisplay(Display):
         Returns
         -------
         RocCurveDisplay
-            What was drawn.
+            The display.
         """
         labels, score = np.asarray(y_true).ravel(), np.asarray(y_score, dtype=np.float64).ravel()
         positive = labels if pos_label is None else labels == pos_label
@@ -586,7 +588,7 @@ class RocCurveDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot` of the axes, for the curve.
 
@@ -609,7 +611,7 @@ class RocCurveDisplay(Display):
                 for k, (point, name, marker) in enumerate(looks)
             ]  # fmt: skip
             axes.set(aspect="equal", xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))
-            axis_labels(axes, "share of negatives called positive", "share of positives found")
+            axis_labels(axes, "false positive rate", "true positive rate")
             title(axes, self.text)
             axes.legend(loc="lower right", frameon=True, edgecolor="none", framealpha=0.9)
         return self

@@ -1,4 +1,4 @@
-"""How a fit went: what its solver drove to zero, and the duality gap at stops on the way."""
+"""Convergence of a fit: the measure of its solver, and the duality gap during the fit."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _GROWTH = 4  # a stop comes after a quarter more steps
 
 @dataclass(eq=False)
 class ConvergenceDisplay(Display):
-    """What is left to gain while a fit runs.
+    """The remaining error during a fit.
 
     Parameters
     ----------
@@ -40,9 +40,10 @@ class ConvergenceDisplay(Display):
     seconds : array of shape (n_stops,)
         Time since the start.
     measures : dict of str to array of shape (n_stops,)
-        What falls: the solver's own measure, or the gap and the violation of certificates.
+        Decreasing values: the solver's own measure, or the duality gap and violation of
+        certificates.
     goal : float
-        What the fit was to reach; NaN if that is not known.
+        The target of the fit; NaN if unknown.
     text : str
         The title.
 
@@ -53,7 +54,7 @@ class ConvergenceDisplay(Display):
     goal_ : Line2D or None
         The goal.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -75,28 +76,28 @@ class ConvergenceDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the way that a fitted machine's solver came.
+        """Draw the convergence of a fitted estimator's solver.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted machine with `solution_`; inside a pipeline or tuned as well.
+            A fitted estimator with `solution_`; also inside a pipeline or a search.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ConvergenceDisplay
-            What was drawn.
+            The display.
         """
         estimator = fitted(cls.__name__, estimator)
         machine = inner_machine(estimator)
         solution = getattr(machine, "solution_", None)
         if not isinstance(solution, Solution):
             raise TypeError(
-                f"{cls.__name__}: needs a machine of this library, with solution_, got "
+                f"{cls.__name__}: needs an estimator of Mercer with solution_, got "
                 f"{type(machine).__name__}"
             )
         goal = float(getattr(machine, "tol", float("nan")))
@@ -118,20 +119,20 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         trace : Solution or sequence of Progress
-            What a solver handed back, or what a callback collected.
+            The solution of a solver, or the reports that a callback collected.
         goal : float
-            What the measure was to reach.
+            The target of the measure.
         name : str
-            What was fitted, for the title.
+            The name of the fit, for the title.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ConvergenceDisplay
-            What was drawn.
+            The display.
         """
         solution = trace if isinstance(trace, Solution) else None
         steps = list(trace.trace if isinstance(trace, Solution) else trace)
@@ -139,8 +140,9 @@ class ConvergenceDisplay(Display):
         if len(steps) < 2:
             who = f"{solution.solver} kept" if solution else "there are"
             raise ValueError(
-                f"{cls.__name__}: {who} {len(steps)} reports on the way; direct solvers and quick "
-                "fits have none. from_fit stops a fit on its way and judges it"
+                f"{cls.__name__}: {who} {len(steps)} intermediate reports; direct solvers and "
+                "quick fits have none. Use from_fit, which stops a fit at intervals and evaluates "
+                "its certificate"
             )
         said = ""
         if solution is not None:
@@ -165,25 +167,25 @@ class ConvergenceDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Fit a machine with stops on the way, and judge it at each by its certificate.
+        """Fit an estimator with stops, and evaluate its certificate at each.
 
         Parameters
         ----------
         estimator : estimator
-            A machine with `max_iter` and `warm_start`, such as `SVC`; a copy is fitted.
+            An estimator with `max_iter` and `warm_start`, such as `SVC`; a copy is fitted.
         X, y : array-like
             Rows and targets.
         stops : int
-            How often the fit is stopped at most, more rarely as it goes on.
+            Maximum number of stops, which become less frequent.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ConvergenceDisplay
-            What was drawn: the relative duality gap, and the largest violation of the optimality
+            The relative duality gap, and the largest violation of the optimality
             conditions.
         """
         if not {"max_iter", "warm_start"} <= set(estimator.get_params()):
@@ -194,7 +196,7 @@ class ConvergenceDisplay(Display):
         machine = clone(estimator).set_params(warm_start=True)
         found: list[tuple[int, float, float, float]] = []
         steps, seconds = 0, 0.0
-        with warnings.catch_warnings():  # stopping early is what is asked for here
+        with warnings.catch_warnings():  # stopping early is intended
             warnings.simplefilter("ignore", ConvergenceWarning)
             for _ in range(int(stops)):
                 machine.set_params(max_iter=max(_FIRST, steps // _GROWTH)).fit(X, y)
@@ -204,7 +206,7 @@ class ConvergenceDisplay(Display):
                 if machine.solution_.status.ok:
                     break
         columns = np.array(found, dtype=np.float64).T
-        text = f"{described(clone(estimator))}\n{len(found)} stops, each judged by its certificate"
+        text = f"{described(clone(estimator))}\n{len(found)} stops, each with its certificate"
         measures = {
             "relative duality gap": columns[2],
             "violation of the optimality conditions": columns[3],
@@ -217,7 +219,7 @@ class ConvergenceDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         against : {"seconds", "iterations"}
             The x axis.
 

@@ -32,8 +32,8 @@ _LONG = 0.3  # of the width: the strongest force
 class ForcesDisplay(Display):
     """The balance of forces: a ball on the slope of f, held by the walls g = 0.
 
-    The slope pulls with -grad f, and each wall that is touched pushes back with -lam grad g. At the
-    optimum the arrows add up to nothing. Walls without an arrow are inactive: lam = 0.
+    The force -grad f is balanced by the forces -lam grad g of the active constraints. At the
+    optimum they sum to zero. Constraints without an arrow are inactive: lam = 0.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ class ForcesDisplay(Display):
     walls : array of shape (n_constraints, resolution, resolution)
         The constraints, inequalities first.
     n_inequalities : int
-        How many of them are inequalities.
+        Number of inequalities among them.
     x : array of shape (2,)
         The point.
     forces : array of shape (1 + n_constraints, 2)
@@ -61,7 +61,7 @@ class ForcesDisplay(Display):
     arrows_ : list of Quiver
         The forces that are not zero.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -107,14 +107,14 @@ class ForcesDisplay(Display):
         resolution : int
             Points along each variable.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ForcesDisplay
-            What was drawn.
+            The display.
         """
         if not isinstance(program, Program) or program.n != 2:
             raise ValueError(f"{cls.__name__}: a plane has two variables; pass a program of two")
@@ -140,7 +140,7 @@ class ForcesDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -166,7 +166,7 @@ class ForcesDisplay(Display):
                 handles.append(lines.Line2D([], [], color=colour, label=f"{kind}{number} = 0"))
             axes.plot(*self.x, "o", color=ink, ms=9, zorder=5)
             self._arrows(axes)
-            slope = lines.Line2D([], [], color=colour_of(0), lw=3, label="pull of the slope")
+            slope = lines.Line2D([], [], color=colour_of(0), lw=3, label="negative gradient of f")
             axes.set_aspect("equal")
             axis_labels(axes, "x0", "x1")
             title(axes, self.text)
@@ -190,7 +190,7 @@ class ForcesDisplay(Display):
 #
 # A program with one constraint in the plane of g and f: supporting lines, and the gap.
 
-_RAISED = 0.04  # of the height: margin around what is drawn
+_RAISED = 0.04  # of the height: margin around the drawing
 
 
 @dataclass(eq=False)
@@ -198,8 +198,8 @@ class ImageSetDisplay(Display):
     """The image set of a program, its lowest feasible point, and lines that support it from below.
 
     Where a line meets g = 0 is the dual function at its multiplier: none is above the lowest
-    feasible point (weak duality). The highest one is the dual optimum, and what is left between
-    both is the duality gap.
+    feasible point (weak duality). The highest one is the dual optimum, and the difference
+    between both is the duality gap.
 
     Parameters
     ----------
@@ -225,7 +225,7 @@ class ImageSetDisplay(Display):
     point_, bound_ : Line2D
         The lowest feasible point, and the highest intercept.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -268,18 +268,19 @@ class ImageSetDisplay(Display):
         bounds : (low, high)
             The box of variables that is mapped.
         multipliers : array-like, optional
-            Whose lines are drawn beside the best one; half and twice the best unless given.
+            Multipliers whose lines are drawn next to the best one; by default half and twice the
+            best.
         resolution : int
             Points along each variable.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ImageSetDisplay
-            What was drawn.
+            The display.
         """
         image = image_set(program, bounds, resolution)
         solution = program.solve()
@@ -301,7 +302,7 @@ class ImageSetDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------

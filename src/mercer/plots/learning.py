@@ -34,27 +34,27 @@ _SIZES = 8  # numbers of rows that are tried
 
 @dataclass(eq=False)
 class LearningCurveDisplay(Display):
-    """Scores by the number of rows learnt from: on rows left out, and on those learnt from.
+    """Scores by the number of rows learned from: on rows left out, and on those learned from.
 
     Bands are one standard deviation over the folds to either side.
 
     Parameters
     ----------
     curve : LearningCurve
-        What `mercer.selection.learning_curve` found.
+        The result of `mercer.selection.learning_curve`.
     score_name : str
-        What the score is.
+        Name of the score.
     text : str
         The title.
 
     Attributes
     ----------
     lines_ : list of Line2D
-        Means on rows left out, and on rows learnt from.
+        Means on rows left out, and on rows learned from.
     bands_ : list of FillBetweenPolyCollection
         One standard deviation to either side.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class LearningCurveDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Judge a machine on growing parts of the rows, and draw the curve.
+        """Evaluate an estimator on growing parts of the rows, and draw the curve.
 
         Parameters
         ----------
@@ -95,22 +95,22 @@ class LearningCurveDisplay(Display):
         X, y, sizes, cv, scoring, random_state
             As in `mercer.selection.learning_curve`.
         score_name : str, optional
-            What the score is; None takes the name of `scoring`, or accuracy or R².
+            Name of the score; None uses the name of `scoring`, or accuracy or R².
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         LearningCurveDisplay
-            What was drawn.
+            The display.
         """
         curve = learning_curve(
             estimator, X, y, sizes=sizes, cv=cv, scoring=scoring, random_state=random_state
         )
         if score_name is None:
-            plain = "share of right labels" if is_classifier(estimator) else "score"
+            plain = "accuracy" if is_classifier(estimator) else "score"
             score_name = scoring if isinstance(scoring, str) else plain
         text = described(clone(estimator))
         return cls(curve, score_name, text).plot(ax, **kwargs)
@@ -121,7 +121,7 @@ class LearningCurveDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         band : bool
             Whether the spread over the folds is drawn.
 
@@ -131,7 +131,7 @@ class LearningCurveDisplay(Display):
             With `ax_`, `figure_` and the artists.
         """
         sizes = self.curve.sizes
-        parts = {"rows left out": self.curve.scores, "rows learnt from": self.curve.train_scores}
+        parts = {"held-out rows": self.curve.scores, "training rows": self.curve.train_scores}
         with self._drawing(ax) as axes:
             self.lines_, self.bands_ = [], []
             for k, (name, scores) in enumerate(parts.items()):
@@ -146,7 +146,7 @@ class LearningCurveDisplay(Display):
             if sizes.max() > 8 * sizes.min():
                 axes.set_xscale("log")
             tick_numbers(axes, sizes)
-            axis_labels(axes, "rows learnt from", self.score_name)
+            axis_labels(axes, "training rows", self.score_name)
             title(axes, self.text)
             legend_inside(axes)
         return self
@@ -165,7 +165,7 @@ class BiasVarianceDisplay(Display):
     param_name : str
         The parameter.
     error_name : str
-        What the error is.
+        Name of the error.
     text : str
         The title.
 
@@ -174,7 +174,7 @@ class BiasVarianceDisplay(Display):
     lines_ : list of Line2D
         Error, bias and variance.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -228,7 +228,7 @@ class BiasVarianceDisplay(Display):
         X, y : array-like
             Rows to resample, and their targets.
         X_test, y_test : array-like
-            Rows to judge by.
+            Evaluation data.
         param_name : str
             The parameter, such as "kernel__scale".
         param_range : sequence of float
@@ -238,14 +238,14 @@ class BiasVarianceDisplay(Display):
         random_state : int
             Seed, the same at each value.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         BiasVarianceDisplay
-            What was drawn.
+            The display.
         """
         values = np.asarray(param_range, dtype=np.float64)
         if values.ndim != 1 or not len(values):
@@ -261,7 +261,7 @@ class BiasVarianceDisplay(Display):
             )
             for value in values.tolist()
         )  # fmt: skip
-        error = "share of wrong labels" if is_classifier(estimator) else "squared error"
+        error = "misclassification rate" if is_classifier(estimator) else "squared error"
         text = f"{described(clone(estimator))}\n"
         text += f"{param_name} varied, {resamples} fits to resampled rows each"
         return cls(values, parts, param_name, error, text).plot(ax, **kwargs)
@@ -272,7 +272,7 @@ class BiasVarianceDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -303,7 +303,7 @@ class BiasVarianceDisplay(Display):
 
 @dataclass(eq=False)
 class BoundsDisplay(Display):
-    """Bounds of the error against the number of rows, beside errors that were seen.
+    """Error bounds against the number of rows, with observed errors.
 
     A bound of one or more is vacuous: it promises nothing. Such parts of a curve are dotted.
 
@@ -325,11 +325,11 @@ class BoundsDisplay(Display):
     lines_ : dict of str to Line2D
         Bounds and errors.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
-    mercer.theory : The bounds, with what they assume.
+    mercer.theory : The bounds, with their assumptions.
 
     Examples
     --------
@@ -376,14 +376,14 @@ class BoundsDisplay(Display):
         name : str
             The title.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         BoundsDisplay
-            What was drawn.
+            The display.
         """
         counts = _counts(cls.__name__, sizes)
         values = {
@@ -418,24 +418,24 @@ class BoundsDisplay(Display):
         Parameters
         ----------
         estimator : SVC
-            Of two classes, with a kernel that is fixed beforehand; copies are fitted.
+            For two classes, with a fixed kernel; copies are fitted.
         X, y : array-like
-            Rows in an order that says nothing, and their labels: the first ones are fitted to.
+            Rows in random order, and their labels: the first ones are used for training.
         X_test, y_test : array-like
             Rows that errors are counted on, and bounded by Hoeffding's inequality.
         sizes : array-like of int, optional
-            How many rows; None takes eight numbers up to all.
+            Numbers of rows; None uses eight numbers up to all.
         delta : float
             The probability that a bound may fail.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         BoundsDisplay
-            What was drawn.
+            The display.
         """
         name, n = cls.__name__, count_rows(X)
         if not isinstance(estimator, SVC):
@@ -465,7 +465,7 @@ class BoundsDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         log : bool
             Whether the error has a logarithmic axis, too.
 
@@ -501,7 +501,7 @@ class BoundsDisplay(Display):
                 if self.delta is None
                 else f"\neach bound holds with probability {1 - self.delta:g}"
             )
-            axis_labels(axes, "rows", "share of wrong labels")
+            axis_labels(axes, "rows", "misclassification rate")
             title(axes, self.text + note if self.text else note.strip())
             legend_inside(axes)
         return self
@@ -511,5 +511,5 @@ def _counts(display: str, sizes: npt.ArrayLike) -> Array:
     counts = np.atleast_1d(np.asarray(sizes))
     whole = counts.dtype.kind in "iuf" and (counts == np.rint(counts)).all()
     if counts.ndim != 1 or not len(counts) or not whole or (counts < 1).any():
-        raise ValueError(f"{display}: sizes must be whole numbers of at least 1")
+        raise ValueError(f"{display}: sizes must be integers of at least 1")
     return np.asarray(np.sort(counts.astype(int)))

@@ -40,10 +40,10 @@ _MARGIN = {
     "on": "on the margin",
     "inside": "inside, or on the wrong side",
 }
-_BORDER = {"inside": "inside", "on": "on the border", "outside": "outside: novel"}
+_BORDER = {"inside": "inside", "on": "on the boundary", "outside": "outside: novel"}
 _ZONES = ("beyond", "on", "inside")
 _SIDES = ("inside", "on", "outside")
-_TUBE = {"inside": "inside the tube", "on": "on its border", "outside": "outside"}
+_TUBE = {"inside": "inside the tube", "on": "on its edge", "outside": "outside"}
 
 
 @dataclass(eq=False)
@@ -80,7 +80,7 @@ class MarginDisplay(Display):
     points_ : dict of str to list of PathCollection
         The rows of each zone, by class.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -126,7 +126,7 @@ class MarginDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the margin of a fitted machine.
+        """Draw the margin of a fitted estimator.
 
         Parameters
         ----------
@@ -138,16 +138,16 @@ class MarginDisplay(Display):
         y : array-like of shape (n_samples,)
             Their labels; not for detectors.
         features, plane, held, grid_resolution
-            Which plane is drawn, as in `DecisionRegionDisplay.from_estimator`.
+            The plane, as in `DecisionRegionDisplay.from_estimator`.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         MarginDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = fitted(name, estimator)
@@ -187,9 +187,9 @@ class MarginDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         shades : bool
-            Whether decision values are shown as colours.
+            Whether decision values are shown as colors.
         points : bool
             Whether the rows are drawn.
 
@@ -276,7 +276,7 @@ class TubeDisplay(Display):
     points_ : dict of str to PathCollection
         The rows of each zone.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -317,7 +317,7 @@ class TubeDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the tube of a fitted machine.
+        """Draw the tube of a fitted estimator.
 
         Parameters
         ----------
@@ -328,20 +328,20 @@ class TubeDisplay(Display):
         y : array-like of shape (n_samples,)
             Their targets.
         feature : name or place, optional
-            The column of the x axis; needed where there is more than one.
+            The column of the x axis; required if there is more than one.
         held : "median", dict or row
-            Where the other columns are held.
+            Values of the other columns.
         grid_resolution : int
             Places along the x axis.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         TubeDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = fitted(name, estimator)
@@ -375,7 +375,7 @@ class TubeDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         points : bool
             Whether the rows are drawn.
 

@@ -50,7 +50,7 @@ class KernelMatrixDisplay(Display):
     groups : array of shape (n_groups,)
         The labels, in the order of the picture; empty if there are none.
     sizes : int array of shape (n_groups,)
-        How many rows each has.
+        Number of rows of each.
     text : str
         The title.
 
@@ -61,7 +61,7 @@ class KernelMatrixDisplay(Display):
     colorbar_ : Colorbar or None
         Its scale.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -98,41 +98,41 @@ class KernelMatrixDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the matrix of a fitted machine's kernel.
+        """Draw the kernel matrix of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted machine with a kernel; inside a pipeline or tuned as well.
+            A fitted estimator with a kernel; also inside a pipeline or a search.
         X : array-like or table
             Rows; the square matrix for a precomputed kernel.
         y : array-like of shape (n_samples,), optional
             Their labels.
         order : {"auto", "class", "cluster", "rows"}
-            By the labels `y`; by clusters: those of the machine (`labels_`) where X is what it was
-            fitted to, else of a spectral clustering of the matrix; or as the rows come. "auto"
-            takes labels if there are any, then the machine's clusters, then the rows as they come.
+            By the labels `y`; by clusters: those of the estimator (`labels_`) if X is its training
+            data, else of a spectral clustering of the matrix; or in the order of the rows. "auto"
+            uses labels if given, then the estimator's clusters, then the order of the rows.
         n_clusters : int or "eigengap"
-            How many clusters, where they must be found.
+            Number of clusters, if they must be found.
         max_rows : int
             Of more rows, so many are drawn at random.
         random_state : int
             Seed of that.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         KernelMatrixDisplay
-            What was drawn.
+            The display.
         """
         estimator = fitted(cls.__name__, estimator)
         machine = inner_machine(estimator)
         kernel = getattr(machine, "kernel_", None)
         if not isinstance(kernel, Kernel):
-            raise wrong_machine(cls.__name__, "a machine with a kernel", machine)
+            raise wrong_machine(cls.__name__, "an estimator with a kernel", machine)
         rows = inner_rows(estimator, X)
         known = getattr(machine, "labels_", None)
         if known is not None and len(known) != count_rows(rows):
@@ -154,19 +154,19 @@ class KernelMatrixDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the matrix of a kernel; no machine is needed.
+        """Draw the matrix of a kernel; no estimator is needed.
 
         Parameters
         ----------
         kernel : Kernel or str
-            What similarity is; `Precomputed()` takes the matrix as X.
+            Kernel function; with `Precomputed()`, X is the matrix.
         X, y, order, n_clusters, max_rows, random_state, ax, **kwargs
             As in `from_estimator`.
 
         Returns
         -------
         KernelMatrixDisplay
-            What was drawn.
+            The display.
         """
         kernel = resolve_kernel(kernel, X)
         how = _Ordering(order, y, None, n_clusters, max_rows, random_state)
@@ -199,10 +199,10 @@ class KernelMatrixDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         colorbar : bool
-            Whether the scale of colours is drawn beside.
-        cmap : colour map, optional
+            Whether to draw a color bar.
+        cmap : color map, optional
             None takes one that has its middle at zero where entries have both signs.
 
         Returns
@@ -269,7 +269,7 @@ class _Ordering:
         return np.sort(rng.choice(n, int(self.max_rows), replace=False))
 
     def labels(self, rows: Array, matrix: Array) -> tuple[Array | None, str]:
-        """Return the label of each row and what is said of it."""
+        """Return the label of each row and a note on the labels."""
         if self.order in ("auto", "class") and self.y is not None:
             return np.asarray(self.y)[rows], ", ordered by class"
         if self.order in ("auto", "cluster") and self.known is not None:
@@ -284,27 +284,27 @@ class _Ordering:
 
 @dataclass(eq=False)
 class SpectrumDisplay(Display):
-    """Eigenvalues, largest first, or the share of the variance that each explains.
+    """Eigenvalues, largest first, or the explained fraction of the variance.
 
     Parameters
     ----------
     values : array of shape (n_values,)
         Eigenvalues (or ratios, correlations), largest first.
     total : float
-        What they would sum to if all were there; NaN where shares have no meaning.
+        Sum of all values, including missing ones; NaN if fractions have no meaning.
     name : str
-        What the values are.
+        Name of the values.
     text : str
         The title.
 
     Attributes
     ----------
     bars_ : BarContainer or Line2D
-        Values or shares; a line where there are very many.
+        Values or fractions; a line for very many.
     line_ : Line2D or None
         The shares summed up.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -328,7 +328,7 @@ class SpectrumDisplay(Display):
 
     @classmethod
     def from_estimator(cls, estimator: Any, *, ax: Any = None, **kwargs: Any) -> Self:
-        """Draw the spectrum that a fitted machine found.
+        """Draw the spectrum of a fitted estimator.
 
         Parameters
         ----------
@@ -337,14 +337,14 @@ class SpectrumDisplay(Display):
             `SpectralClustering`, `FisherDiscriminant` (its ratios) or `CCA` (its correlations);
             inside a pipeline as well.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         SpectrumDisplay
-            What was drawn.
+            The display.
         """
         estimator = fitted(cls.__name__, estimator)
         machine = inner_machine(estimator)
@@ -360,20 +360,20 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         kernel : Kernel or str
-            What similarity is; `Precomputed()` takes the matrix as X.
+            Kernel function; with `Precomputed()`, X is the matrix.
         X : array-like or table
             Rows.
         centred : bool
-            Whether the mean in feature space is taken off, as principal components do.
+            Whether the mean in feature space is subtracted, as principal components do.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         SpectrumDisplay
-            What was drawn.
+            The display.
         """
         kernel = resolve_kernel(kernel, X)
         pre = isinstance(kernel, Precomputed)
@@ -387,7 +387,7 @@ class SpectrumDisplay(Display):
 
     @property
     def shares(self) -> Array:
-        """The share of the total that each value is."""
+        """The fraction of the total of each value."""
         return np.asarray(self.values / (self.total or 1.0))
 
     def plot(self, ax: Any = None, *, kind: str = "auto", most: int | None = None) -> Self:
@@ -396,13 +396,13 @@ class SpectrumDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         kind : {"auto", "share", "values"}
-            Shares of the total, each and summed up; or the values themselves, without those that
-            are but rounding, on a logarithmic axis where the others are positive and differ much.
-            "auto" takes shares where they have a meaning.
+            Fractions of the total, each and cumulative; or the values themselves without rounding
+            errors, on a logarithmic axis if all others are positive and their range is large.
+            "auto" uses fractions if they have a meaning.
         most : int, optional
-            How many values are shown; None for all.
+            Number of values shown; None for all.
 
         Returns
         -------
@@ -413,7 +413,9 @@ class SpectrumDisplay(Display):
             raise ValueError(f"{type(self).__name__}: kind={kind!r} must be 'share' or 'values'")
         share = kind == "share" or (kind == "auto" and bool(np.isfinite(self.total)))
         if share and not np.isfinite(self.total):
-            raise ValueError(f"{type(self).__name__}: a {self.name} is no share; use kind='values'")
+            raise ValueError(
+                f"{type(self).__name__}: a {self.name} has no fractions; use kind='values'"
+            )
         drawn = (self.shares if share else self.values)[:most]
         if not share:
             drawn = np.where(np.abs(drawn) >= _ROUNDING * self.values[0], drawn, np.nan)
@@ -431,7 +433,7 @@ class SpectrumDisplay(Display):
                 axes.set_yscale("log")
             elif not share:
                 axes.set_ylim(bottom=0.0)
-            ylabel = "share of the variance" if share else self.name
+            ylabel = "fraction of the variance" if share else self.name
             axis_labels(axes, "component", ylabel)
             axes.xaxis.get_major_locator().set_params(integer=True)
             title(axes, self.text)
@@ -449,7 +451,7 @@ class SpectrumDisplay(Display):
 
 
 def _spectrum(display: str, machine: Any) -> tuple[Array, float, str]:
-    """Return the values that a machine found, their total, and their name."""
+    """Return the values of an estimator, their total, and their name."""
     if hasattr(machine, "explained_variance_ratio_"):
         shares = np.asarray(machine.explained_variance_ratio_)
         values = np.asarray(getattr(machine, "eigenvalues_", machine.explained_variance_))
@@ -465,4 +467,4 @@ def _spectrum(display: str, machine: Any) -> tuple[Array, float, str]:
     ):
         if hasattr(machine, attribute):
             return np.asarray(getattr(machine, attribute)), float("nan"), name
-    raise wrong_machine(display, "a machine with eigenvalues, such as PCA", machine)
+    raise wrong_machine(display, "an estimator with eigenvalues, such as PCA", machine)

@@ -20,16 +20,16 @@ from mercer.rows.points import is_sparse
 
 # --- directions ----------------------------------------------------------------------------------
 #
-# Directions to look along: random, principal, discriminant, non-Gaussian, or one's own.
+# Directions of view: random, principal, discriminant, non-Gaussian, or user-defined.
 #
 # Most projections of many columns look Gaussian (Diaconis and Freedman, Asymptotics of graphical
 # projection pursuit, Annals of Statistics 12 (1984)), whatever the rows are: directions are
-# interesting where they do not. `ProjectionPursuit` looks for these, from several starts, and
+# interesting if they do not. `ProjectionPursuit` finds these from several starts, and
 # gives them one after another, the farthest from Gaussian first.
 
 KINDS = ("random", "principal", "discriminant", "non_gaussian")
 _MOST = 20  # principal components that directions are sought among: more need more rows
-_SLOPE = 1e-4  # of the pursuit, radians: nobody sees less
+_SLOPE = 1e-4  # of the pursuit, radians: below visible differences
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +97,9 @@ def _numbers(display: str, X: Any) -> Array:
             "the others out, or pass rows of a TablePreparation"
         ) from error
     if rows.ndim != 2 or not np.isfinite(rows).all():
-        raise ValueError(f"{display}: X must be a table of finite numbers; fill the gaps first")
+        raise ValueError(
+            f"{display}: X must be a table of finite numbers; fill its missing values first"
+        )
     return np.asarray(rows, dtype=np.float64)
 
 
@@ -121,7 +123,7 @@ def _discriminant(display: str, rows: Array, y: Any, count: int, seed: int) -> A
         raise ValueError(f"{display}: discriminant directions need labels, y=")
     machine = FisherDiscriminant().fit(rows, y)
     scores = machine.transform(rows)
-    # the directions themselves, also where the machine works with rows in place of columns
+    # the directions themselves, also if the estimator works with rows in place of columns
     centred = rows - rows.mean(axis=0)
     weights = np.linalg.lstsq(centred, scores - scores.mean(axis=0), rcond=None)[0]
     names = [f"discriminant direction {k + 1}" for k in range(weights.shape[1])]
@@ -151,7 +153,7 @@ def _too_few(display: str, kind: Any, have: int, count: int) -> str:
     text = f"{display}: {count} directions are asked for, but there "
     text += "is 1" if have == 1 else f"are {have}"
     if isinstance(kind, str) and kind == "discriminant":
-        text += " (classes less one)"
+        text += " (classes minus one)"
     return text + ("; ProjectionHistogramDisplay draws one" if have == 1 else "")
 
 
@@ -159,8 +161,8 @@ def _too_few(display: str, kind: Any, have: int, count: int) -> str:
 #
 # A plane through data of any number of columns: two of them, or two directions.
 #
-# A machine of d columns is drawn on a plane. With two columns chosen, the others are held at
-# their median (the most frequent value where they are no numbers); with two directions, the plane
+# An estimator of d columns is drawn on a plane. With two columns chosen, the others are held at
+# their median (or the most frequent value if not numeric); with two directions, the plane
 # goes through the mean of the rows.
 
 _BORDER = 0.06  # of the range, left free around the rows
@@ -169,7 +171,7 @@ _CELLS = 2**20  # numbers of a block of rows that is predicted at once: 8 MB
 
 @dataclass(frozen=True, eq=False)
 class ViewPlane:
-    """Where rows lie in a plane, and the rows that its points stand for."""
+    """The coordinates of rows in a plane, and the rows that its points represent."""
 
     points: Array
     xlabel: str
@@ -182,7 +184,7 @@ class ViewPlane:
         """Return the coordinates of a grid over all rows and a little more."""
         if resolution != int(resolution) or resolution < 2:
             raise ValueError(
-                f"{display}: grid_resolution={resolution!r} must be a whole number of at least 2"
+                f"{display}: grid_resolution={resolution!r} must be an integer of at least 2"
             )
         sides = [axis_of(self.points[:, k], int(resolution)) for k in range(2)]
         xx0, xx1 = np.meshgrid(*sides)
@@ -238,7 +240,7 @@ class TableColumns:
         else:
             known = ", ".join(map(repr, self.names[:8])) + (", ..." if count > 8 else "")
             have = f"columns are {known}" if self.table else f"they go from 0 to {count - 1}"
-            raise ValueError(f"{self.display}: there is no feature {feature!r}; {have}")
+            raise ValueError(f"{self.display}: unknown feature {feature!r}; {have}")
         if self.values[place].dtype.kind not in "fiub":
             raise TypeError(
                 f"{self.display}: feature {feature!r} holds {self.values[place].dtype}, not "
@@ -247,7 +249,7 @@ class TableColumns:
         return place
 
     def held(self, value: Any) -> list[Any]:
-        """Return one value of each column: its median, or what the caller says."""
+        """Return one value of each column: its median, or the given value."""
         middle = [_middle(column) for column in self.values]
         if isinstance(value, str) and value == "median":
             return middle
@@ -273,7 +275,7 @@ class TableColumns:
         return np.column_stack(filled)
 
     def note(self, places: tuple[int, ...], held: Any) -> str:
-        """Return what is said of the columns that are not shown."""
+        """Return the note on the columns that are not shown."""
         others = [k for k in range(len(self.names)) if k not in places]
         if not others:
             return ""

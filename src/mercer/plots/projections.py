@@ -38,7 +38,7 @@ _DIRECTIONS = {
 
 @dataclass(eq=False)
 class ProjectionDisplay(Display):
-    """Rows as points: two projections of them, coloured by label or target.
+    """Rows as points: two projections of them, colored by label or target.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class ProjectionDisplay(Display):
     points_ : list of PathCollection
         The rows of each class; one for all without labels.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -88,7 +88,7 @@ class ProjectionDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw two columns of what a fitted machine's `transform` gives.
+        """Draw two columns of the output of a fitted estimator's `transform`.
 
         Parameters
         ----------
@@ -100,16 +100,16 @@ class ProjectionDisplay(Display):
         y : array-like of shape (n_samples,), optional
             Labels or targets.
         components : pair of int
-            Which columns, from 0.
+            Indices of the columns, from 0.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ProjectionDisplay
-            What was drawn.
+            The display.
         """
         scores, names, text = _transformed(cls.__name__, estimator, X, components)
         y = _targets(y, len(scores), cls.__name__)
@@ -127,7 +127,7 @@ class ProjectionDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw rows along two directions; no machine is needed.
+        """Draw rows along two directions; no estimator is needed.
 
         Parameters
         ----------
@@ -139,18 +139,18 @@ class ProjectionDisplay(Display):
             "non_gaussian" is projection pursuit by independent component analysis, directions
             sorted by how far from Gaussian rows look along them; "discriminant" needs labels.
         components : pair of int
-            Which of these directions, from 0.
+            Indices of the directions, from 0.
         random_state : int
             Seed of random directions and of the start of the pursuit.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ProjectionDisplay
-            What was drawn.
+            The display.
         """
         chosen = _chosen(cls.__name__, components, 2)
         scores, names, text = _along(cls.__name__, X, y, directions, chosen, random_state)
@@ -163,7 +163,7 @@ class ProjectionDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `scatter`, such as `s` or `alpha`.
 
@@ -181,7 +181,7 @@ class ProjectionDisplay(Display):
 
 @dataclass(eq=False)
 class ProjectionHistogramDisplay(Display):
-    """Rows along one direction: a histogram of each class, beside the Gaussian of all rows.
+    """Rows along one direction: a histogram of each class, and the Gaussian of all rows.
 
     Parameters
     ----------
@@ -197,13 +197,13 @@ class ProjectionHistogramDisplay(Display):
     counts_ : array of shape (n_classes, n_bins)
         Rows of each class in each bin.
     edges_ : array of shape (n_bins + 1,)
-        Borders of the bins.
+        Edges of the bins.
     patches_ : list of StepPatch
         The histograms.
     line_ : Line2D
         Rows in each bin that a Gaussian of the same mean and variance would have.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -235,27 +235,27 @@ class ProjectionHistogramDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw one column of what a fitted machine's `transform` gives.
+        """Draw one column of the output of a fitted estimator's `transform`.
 
         Parameters
         ----------
         estimator : estimator
-            A fitted machine with `transform`; pipelines as well.
+            A fitted estimator with `transform`; also pipelines.
         X : array-like, sparse matrix or table
             Rows.
         y : array-like of shape (n_samples,), optional
             Labels.
         component : int
-            Which column, from 0.
+            Index of the column, from 0.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ProjectionHistogramDisplay
-            What was drawn.
+            The display.
         """
         scores, names, text = _transformed(cls.__name__, estimator, X, component)
         y = _targets(y, len(scores), cls.__name__)
@@ -273,19 +273,19 @@ class ProjectionHistogramDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw rows along one direction; no machine is needed.
+        """Draw rows along one direction; no estimator is needed.
 
         Parameters
         ----------
         X, y, directions, random_state, ax, **kwargs
             As in `ProjectionDisplay.from_directions`.
         component : int
-            Which of the directions, from 0.
+            Index of the direction, from 0.
 
         Returns
         -------
         ProjectionHistogramDisplay
-            What was drawn.
+            The display.
         """
         chosen = _chosen(cls.__name__, component, 1)
         scores, names, text = _along(cls.__name__, X, y, directions, chosen, random_state)
@@ -298,7 +298,7 @@ class ProjectionHistogramDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         bins : int, str or array, optional
             As in `numpy.histogram_bin_edges`; None takes from 10 to 40, more for more rows.
         gaussian : bool
@@ -360,9 +360,9 @@ class CanonicalPairsDisplay(Display):
     correlation : float
         Their correlation on these rows.
     y : array of shape (n_samples,) or None
-        Labels or a target, for colours.
+        Labels or a target, for colors.
     pair : int
-        Which pair, from 0.
+        Index of the pair, from 0.
     text : str
         The title.
 
@@ -371,7 +371,7 @@ class CanonicalPairsDisplay(Display):
     points_ : list of PathCollection
         The rows of each class; one for all without labels.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -417,18 +417,18 @@ class CanonicalPairsDisplay(Display):
         X, Y : array-like
             The two views of the same rows, best of rows that it was not fitted to.
         pair : int
-            Which pair, from 0.
+            Index of the pair, from 0.
         labels : array-like of shape (n_samples,), optional
-            Labels or a target, for colours.
+            Labels or a target, for colors.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         CanonicalPairsDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         machine = inner_machine(fitted(name, estimator))
@@ -449,7 +449,7 @@ class CanonicalPairsDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `scatter`, such as `s` or `alpha`.
 
@@ -469,7 +469,7 @@ class CanonicalPairsDisplay(Display):
 
 
 def scatter_by(ax: Any, points: Array, y: Array | None, **kwargs: Any) -> list[Any]:
-    """Draw points coloured by class, or by the shades of a target."""
+    """Draw points colored by class, or by the shades of a target."""
     look = {"s": point_size(len(points)), "alpha": 0.8, "linewidths": 0, **kwargs}
     if y is None:
         return [ax.scatter(*points.T, **{"c": colour_of(0), **look})]
@@ -502,7 +502,7 @@ def _targets(y: Any, n: int, display: str) -> Array | None:
 def _chosen(display: str, components: Any, count: int) -> list[int]:
     chosen = np.atleast_1d(np.asarray(components))
     if len(chosen) != count or chosen.dtype.kind not in "iu" or (chosen < 0).any():
-        what = "component must be a whole number" if count == 1 else "components must be two places"
+        what = "component must be an integer" if count == 1 else "components must be two indices"
         raise ValueError(f"{display}: {what}, counted from 0; got {components!r}")
     return [int(place) for place in chosen]
 
@@ -519,7 +519,7 @@ def _transformed(
     estimator = fitted(display, estimator)
     machine = inner_machine(estimator)
     if not hasattr(estimator, "transform"):
-        raise wrong_machine(display, "a machine with transform", machine)
+        raise wrong_machine(display, "an estimator with transform", machine)
     count = 2 if np.ndim(components) else 1
     chosen = _chosen(display, components, count)
     scores = np.asarray(estimator.transform(X))
@@ -548,7 +548,7 @@ def _along(
 ) -> tuple[Array, list[str], str]:
     count = max(chosen) + 1
     found = directions_of(display, X, y, directions, count, random_state)
-    text = _DIRECTIONS[directions] if isinstance(directions, str) else "Directions of one's own"
+    text = _DIRECTIONS[directions] if isinstance(directions, str) else "Custom directions"
     n, d = np.shape(X)
     return (
         found.scores[:, chosen],

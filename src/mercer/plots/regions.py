@@ -1,4 +1,4 @@
-"""Where a machine says what: regions over two columns of many, or over a plane of directions."""
+"""Decision regions: over two columns of many, or over a plane of directions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _METHODS = ("decision_function", "predict_proba", "predict")
 
 @dataclass(eq=False)
 class DecisionRegionDisplay(Display):
-    """Regions of the plane by what a classifier, detector or clustering predicts there.
+    """Regions of the plane by the prediction of a classifier, detector or clustering.
 
     Made by `from_estimator`; drawn again, elsewhere or otherwise, by `plot`.
 
@@ -42,8 +42,8 @@ class DecisionRegionDisplay(Display):
     xx0, xx1 : array of shape (resolution, resolution)
         The grid.
     response : array of shape (resolution, resolution) or (resolution, resolution, n_classes)
-        For two classes a value that is positive for the second; else a score of each class, of
-        which the largest wins.
+        For two classes, a value that is positive for the second; else a score of each class,
+        of which the largest wins.
     classes : array of shape (n_classes,)
         The labels.
     points : array of shape (n_samples, 2)
@@ -58,11 +58,12 @@ class DecisionRegionDisplay(Display):
     surface_ : list of ContourSet
         The region of each class.
     boundary_ : list of ContourSet
-        The borders: where `response` is zero, or the class's score equals the best of the others.
+        The boundaries: zeros of `response`, or points where the class's score equals the best of
+        the others.
     points_ : list of PathCollection
         The rows of each class.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
@@ -106,19 +107,19 @@ class DecisionRegionDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the regions of a fitted machine.
+        """Draw the regions of a fitted estimator.
 
         Parameters
         ----------
         estimator : estimator
             A fitted classifier, detector of novelty, or clustering that predicts; pipelines and
-            tuned machines as well.
+            searches as well.
         X : array-like or table of shape (n_samples, n_features)
             Rows: they set the range, and are drawn.
         y : array-like of shape (n_samples,), optional
             Their labels.
         features : pair of names or places, optional
-            The columns of the axes; needed where there are more than two.
+            The columns of the axes; required if there are more than two.
         plane : {"principal", "discriminant", "random", "non_gaussian"} or (2, d) array, optional
             In place of `features`: the plane of two directions, through the mean. For a pipeline,
             directions among the rows as its last step sees them.
@@ -126,19 +127,19 @@ class DecisionRegionDisplay(Display):
             Where the columns that are not shown are held (the most frequent value of those that
             hold no numbers).
         response_method : {"auto", "decision_function", "predict_proba", "predict"}
-            What is evaluated; "auto" takes the first that the machine has and that agrees with
+            The response; "auto" uses the first that the estimator has and that agrees with
             `predict` on X.
         grid_resolution : int
             Points of the grid along each axis.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         DecisionRegionDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = fitted(name, estimator)
@@ -164,11 +165,11 @@ class DecisionRegionDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         points : bool
             Whether the rows are drawn.
         alpha : float
-            How strong the colours of the regions are.
+            How strong the colors of the regions are.
 
         Returns
         -------
@@ -243,7 +244,7 @@ class DecisionRegionDisplay(Display):
 
 
 def point_size(count: int) -> float:
-    """Return the area of a point: smaller where there are many."""
+    """Return the area of a point: smaller for many points."""
     return float(np.clip(14000 / max(count, 1), 9.0, 28.0))
 
 

@@ -42,7 +42,7 @@ class ResidualsDisplay(Display):
     Parameters
     ----------
     observed, predicted : array of shape (n_samples,)
-        Targets, and what was said of them.
+        Targets and predictions.
     text : str
         The title.
 
@@ -51,7 +51,7 @@ class ResidualsDisplay(Display):
     points_ : PathCollection
         The rows.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -78,14 +78,14 @@ class ResidualsDisplay(Display):
         X, y : array-like
             Rows that it was not fitted to, and their targets.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ResidualsDisplay
-            What was drawn.
+            The display.
         """
         estimator = fitted(cls.__name__, estimator)
         machine = inner_machine(estimator)
@@ -103,18 +103,18 @@ class ResidualsDisplay(Display):
         Parameters
         ----------
         y_true, y_pred : array-like of shape (n_samples,)
-            Targets, and what was said of them.
+            Targets and predictions.
         name : str
             Who predicted, for the title.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         ResidualsDisplay
-            What was drawn.
+            The display.
         """
         observed, predicted = (np.asarray(y, dtype=np.float64) for y in (y_true, y_pred))
         if observed.shape != predicted.shape or observed.ndim != 1:
@@ -139,9 +139,9 @@ class ResidualsDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         kind : {"residuals", "observed"}
-            What is drawn against the predictions.
+            The vertical axis against the predictions.
         **kwargs
             Passed to `scatter`, such as `s` or `alpha`.
 
@@ -172,7 +172,7 @@ class ResidualsDisplay(Display):
 
 @dataclass(eq=False)
 class RidgePathDisplay(Display):
-    """What becomes of a ridge regression along the penalty: its error, or its coefficients.
+    """Error or coefficients of a ridge regression against the regularization parameter.
 
     Parameters
     ----------
@@ -181,11 +181,11 @@ class RidgePathDisplay(Display):
     values : array of shape (n_penalties, n_curves)
         The mean squared leave-one-out error, or the coefficient of each column.
     names : tuple of str
-        What each curve is.
+        Names of the curves.
     ylabel : str
-        What the values are.
+        Name of the values.
     chosen : float or None
-        The penalty of the machine.
+        The penalty of the estimator.
     text : str
         The title.
 
@@ -196,7 +196,7 @@ class RidgePathDisplay(Display):
     mark_ : Line2D or None
         The chosen penalty.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -238,21 +238,21 @@ class RidgePathDisplay(Display):
         X, y : array-like, optional
             The rows of the fit and their targets; needed for coefficients.
         kind : {"auto", "coefficients", "error"}
-            Coefficients (for the linear kernel; the machine is fitted anew at each penalty), or
-            exact leave-one-out errors, which the machine holds. "auto" takes coefficients where X
+            Coefficients (for the linear kernel; the estimator is fitted again at each penalty), or
+            exact leave-one-out errors, which the estimator holds. "auto" uses coefficients if X
             is given and the kernel is linear.
         penalties : array-like, optional
             Penalties of the path of coefficients; None takes 60 from 1e-4 to 1e4 times the
-            machine's, or the range that it tried.
+            estimator's, or the range that it tried.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         RidgePathDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = fitted(name, estimator)
@@ -260,7 +260,7 @@ class RidgePathDisplay(Display):
         if not isinstance(machine, KernelRidge):
             raise wrong_machine(name, "a KernelRidge", machine)
         if np.ndim(machine.penalty_):
-            raise ValueError(f"{name}: the machine has several targets; fit it to one of them")
+            raise ValueError(f"{name}: the estimator has several targets; fit it to one of them")
         if kind not in ("auto", "coefficients", "error"):
             raise ValueError(f"{name}: kind={kind!r} must be 'coefficients' or 'error'")
         text = described(estimator)
@@ -308,7 +308,7 @@ class RidgePathDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot` of the axes, for all curves.
 

@@ -34,9 +34,9 @@ class TopicsDisplay(Display):
     words : array of str of shape (n_topics, n_words)
         The words of each topic, most frequent first.
     chances : array of shape (n_topics, n_words)
-        Their chances in the topic.
+        Their probabilities in the topic.
     weights : array of shape (n_topics,) or None
-        Shares of the topics, largest first.
+        Proportions of the topics, largest first.
     text : str
         The title.
 
@@ -45,7 +45,7 @@ class TopicsDisplay(Display):
     texts_ : list of list of Text
         The words of each topic.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     Examples
     --------
@@ -74,7 +74,7 @@ class TopicsDisplay(Display):
         ax: Any = None,
         **kwargs: Any,
     ) -> Self:
-        """Draw the topics of a fitted machine.
+        """Draw the topics of a fitted estimator.
 
         Parameters
         ----------
@@ -86,14 +86,14 @@ class TopicsDisplay(Display):
         n_words : int
             Words of each topic.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         TopicsDisplay
-            What was drawn.
+            The display.
         """
         name = cls.__name__
         estimator = fitted(name, estimator)
@@ -103,7 +103,7 @@ class TopicsDisplay(Display):
             raise wrong_machine(name, "components of words, as MultinomialMixture has", machine)
         names = _words(name, estimator, machine, feature_names, components.shape[1])
         if n_words != int(n_words) or not 1 <= n_words:
-            raise ValueError(f"{name}: n_words={n_words!r} must be a whole number of at least 1")
+            raise ValueError(f"{name}: n_words={n_words!r} must be an integer of at least 1")
         weights = getattr(machine, "weights_", None)
         lines = np.arange(len(components)) if weights is None else np.argsort(-weights)
         top = np.argsort(-components, axis=1, kind="stable")[lines, : int(n_words)]
@@ -121,7 +121,7 @@ class TopicsDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
 
         Returns
         -------
@@ -152,7 +152,7 @@ class TopicsDisplay(Display):
             axes.set_yticks(range(lines), names)
             axes.set_xticks([])
             axes.set(xlim=(-0.6, count - 0.4), ylim=(lines - 0.45, -0.55))
-            axes.set_ylabel("topic" if self.weights is None else "share of the topic")
+            axes.set_ylabel("topic" if self.weights is None else "topic proportion")
             axes.set_xlabel("words, the most frequent first")
             axes.spines[:].set_visible(False)
             axes.tick_params(length=0)

@@ -24,7 +24,7 @@ from mercer.plots.base import (
 )
 from mercer.selection import Tuning
 
-_MOST_WRITTEN = 60  # cells that have room for their number
+_MOST_WRITTEN = 60  # cells large enough for their number
 _MOST_TICKS = 10
 _DEEP = 10  # standard errors below the best: shades end there, or the best ones all look alike
 
@@ -33,7 +33,7 @@ _DEEP = 10  # standard errors below the best: shades end there, or the best ones
 class TuningDisplay(Display):
     """Mean scores over a grid of one or two parameters, the best, and those as good as it.
 
-    Dots mark settings within one standard error of the best. Cells that were not judged are empty.
+    Dots mark settings within one standard error of the best. Cells without a score are empty.
 
     Parameters
     ----------
@@ -42,12 +42,12 @@ class TuningDisplay(Display):
     names : tuple of str
         The parameters.
     scores, errors : array of shape (n_y, n_x) or (n_x,)
-        Mean score of each cell and its standard error; NaN where nothing was judged. With further
+        Mean score of each cell and its standard error; NaN without a score. With further
         parameters the best setting of these.
     best : tuple of int
         Place of the chosen setting.
     metric : str
-        What the score is.
+        Name of the score.
     text : str
         The title.
 
@@ -60,11 +60,11 @@ class TuningDisplay(Display):
     near_ : Line2D
         Settings within one standard error of it.
     ax_, figure_ : Axes, Figure
-        Where it was drawn.
+        Axes and figure of the drawing.
 
     See Also
     --------
-    mercer.selection.tune : Judge a grid.
+    mercer.selection.tune : Evaluate a grid.
 
     Examples
     --------
@@ -92,7 +92,7 @@ class TuningDisplay(Display):
     def from_estimator(
         cls, estimator: Any, *, params: Sequence[str] | None = None, ax: Any = None, **kwargs: Any
     ) -> Self:
-        """Draw what a machine that tuned itself found.
+        """Draw the scores of a fitted search.
 
         Parameters
         ----------
@@ -101,14 +101,14 @@ class TuningDisplay(Display):
         params : names, optional
             As in `from_tuning`.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         TuningDisplay
-            What was drawn.
+            The display.
         """
         estimator = fitted(cls.__name__, estimator)
         results = getattr(estimator, "cv_results_", None)
@@ -140,21 +140,21 @@ class TuningDisplay(Display):
         Parameters
         ----------
         tuning : Tuning
-            What `mercer.selection.tune` gave.
+            The result of `mercer.selection.tune`.
         params : one or two names, optional
             Parameters of the x axis and of the y axis; needed where more than two were varied. Of
             settings that differ in others only, the best is shown.
         name : str
-            What was tuned, for the title.
+            The name of the estimator, for the title.
         ax : Axes, optional
-            Where to draw; None makes a figure.
+            Axes to draw on; None makes a figure.
         **kwargs
             Passed to `plot`.
 
         Returns
         -------
         TuningDisplay
-            What was drawn.
+            The display.
         """
         if not isinstance(tuning, Tuning):
             raise TypeError(
@@ -171,11 +171,11 @@ class TuningDisplay(Display):
         Parameters
         ----------
         ax : Axes, optional
-            Where to draw; None makes a figure.
-        cmap : colour map
+            Axes to draw on; None makes a figure.
+        cmap : color map
             Of the scores.
         write : bool, optional
-            Whether scores are written in their cells; None where there is room.
+            Whether scores are written in their cells; None if there is space.
 
         Returns
         -------
@@ -190,7 +190,7 @@ class TuningDisplay(Display):
 
     @property
     def near(self) -> Array:
-        """Which settings are within one standard error of the best."""
+        """Return which settings are within one standard error of the best."""
         error = np.nan_to_num(self.errors[self.best])
         with np.errstate(invalid="ignore"):
             return np.asarray(self.scores >= self.scores[self.best] - error)

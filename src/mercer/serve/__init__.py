@@ -1,4 +1,4 @@
-"""Answers of a model over HTTP, on this machine."""
+"""Predictions of a model over HTTP, on this computer."""
 
 from mercer.serve.guard import ServeLimits
 from mercer.serve.server import application, run

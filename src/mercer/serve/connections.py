@@ -1,7 +1,7 @@
-"""Connections that say nothing are closed: whoever only holds places must not keep others out.
+"""Close silent connections, so that they do not block other clients.
 
-uvicorn closes a connection that is idle after an answer; one that never asks, or sends the head of
-its request a byte at a time, it keeps for ever, and counts it among those it serves.
+uvicorn closes a connection that is idle after a response. One that never sends a request, or sends
+its head a byte at a time, it keeps open indefinitely and counts among those it serves.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-HEAD_SECONDS = 5.0  # from the connection, or the last answer, to the end of the head of a request
+HEAD_SECONDS = 5.0  # from the connection, or the last response, to the end of a request's head
 
 
 class PromptProtocol(H11Protocol):

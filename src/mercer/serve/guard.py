@@ -21,7 +21,7 @@ from starlette.responses import JSONResponse
 
 @dataclass(frozen=True)
 class ServeLimits:
-    """Limits of a server; what is beyond is refused with the status in brackets.
+    """Limits of a server; requests beyond them get the status in brackets.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class ServeLimits:
 
 # --- metrics -------------------------------------------------------------------------------------
 #
-# What a server has done so far, in the text format that Prometheus reads.
+# Counters of a server in the text format of Prometheus.
 
 
 class Metrics:
@@ -106,11 +106,12 @@ class Metrics:
 #
 # Who may ask: every request is looked at before anything else sees it.
 #
-# A page of some other site, open in a browser on this machine, can send requests to a local
-# server: directly, or by giving its own name the address of this machine (DNS rebinding). So the
-# Host header must name this server, an Origin header must be this server's own, and whoever asks
-# must know the token. Bodies have to say what they are, which browsers do not let other sites do
-# without asking first; nobody answers that question here.
+# A page of another site, open in a local browser, can send requests to a local server: directly, or
+# by giving its own name the local address (DNS rebinding). So the Host header must name this
+# server,
+# an Origin header must be this server's own, and clients must send the token. Bodies need a content
+# type, which browsers do not let other sites set without a preflight request; the server rejects
+# preflight requests.
 
 BODY_TYPES = ("application/json", "application/x-ndjson", "text/csv")
 HEADERS = {
@@ -128,16 +129,16 @@ _ALONE = {
 
 @dataclass(frozen=True)
 class Rules:
-    """What a guard asks of requests to one server, and what it adds to answers.
+    """The requirements of a guard on requests, and the headers it adds to responses.
 
     Attributes
     ----------
     headers : mapping
-        Headers of every answer.
+        Headers of every response.
     body_types : tuple of str
         Types that bodies may have.
     open : collection of str
-        Paths that are told without the token: they say nothing.
+        Paths that need no token: they reveal no data.
     linked : collection of str
         Paths that links of other pages may lead to, if they bring the token.
     sockets : collection of str
@@ -146,13 +147,13 @@ class Rules:
 
     headers: Mapping[str, str] = field(default_factory=lambda: _ALONE)
     body_types: tuple[str, ...] = BODY_TYPES
-    open: Collection[str] = ("/health",)  # says nothing but that the server is there
+    open: Collection[str] = ("/health",)  # reveals only that the server is running
     linked: Collection[str] = ()
     sockets: Collection[str] = ()
 
 
 class RefusedError(Exception):
-    """A request that is not answered, the status that says so, and why."""
+    """A rejected request: its status and the reason."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -165,17 +166,17 @@ class Guard:
     Parameters
     ----------
     app : ASGI application
-        What answers.
+        The protected application.
     hosts : collection of str
         Host headers that are this server, with their ports.
     token : str or None
-        What requests must bring; None asks for none.
+        Required token; None requires none.
     limits : ServeLimits
-        How much is taken.
+        Resource limits.
     metrics : Metrics
         Counts responses.
     rules : Rules
-        What else is asked.
+        Further requirements.
     """
 
     def __init__(
@@ -192,7 +193,7 @@ class Guard:
         self.busy = self.held = 0
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer a request, or refuse it."""
+        """Respond to a request, or reject it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
@@ -202,7 +203,9 @@ class Guard:
         send = self._sending(send)
         try:
             self._check(scope)
-            if scope["method"] != "POST":  # nothing to read or to compute: no place is taken
+            if (
+                scope["method"] != "POST"
+            ):  # no body and no computation, so it does not count as active
                 await self.app(scope, _handed(b"", receive), send)
                 return
             if self.busy >= self.limits.at_once:
@@ -225,7 +228,7 @@ class Guard:
         """Hand a WebSocket of this server's own page on, and close all others."""
         try:
             if not self.rules.sockets or _path(scope) not in self.rules.sockets:
-                raise RefusedError(404, "there is no socket at this path")
+                raise RefusedError(404, "no socket at this path")
             if len(_values(scope, b"origin")) != 1:
                 raise RefusedError(403, "sockets are for the page of this server")
             self._check_sender(scope)
@@ -255,11 +258,11 @@ class Guard:
         for origin in _values(scope, b"origin"):
             scheme, _, host = origin.lower().partition("://")
             if scheme not in ("http", "https") or host not in self.hosts:
-                raise RefusedError(403, "requests of other sites are refused")
+                raise RefusedError(403, "requests from other sites are not allowed")
         sites = _values(scope, b"sec-fetch-site")
         own = all(site in ("same-origin", "none") for site in sites)
         if not own and _path(scope) not in self.rules.linked:
-            raise RefusedError(403, "requests of other sites are refused")
+            raise RefusedError(403, "requests from other sites are not allowed")
 
     def _check(self, scope: Any) -> None:
         """Raise unless the request names this server, comes from it, and brings the token."""

@@ -59,13 +59,13 @@ def tables_of(body: bytes, kind: str, schema: Schema, limits: ServeLimits) -> It
     Parameters
     ----------
     body : bytes
-        What was sent.
+        The body of the request.
     kind : str
         Its type: "application/json", "application/x-ndjson" or "text/csv".
     schema : Schema
         Of the training table, without the target.
     limits : ServeLimits
-        How many rows are taken.
+        Limits on the number of rows.
 
     Yields
     ------
@@ -130,7 +130,7 @@ def _refuse_constant(name: str) -> None:
 
 # --- page ----------------------------------------------------------------------------------------
 #
-# The page of a server: what the model predicts, from what, and how to ask.
+# The page of a server: the predictions of the model, its inputs, and an example request.
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -151,9 +151,9 @@ def page(described: dict[str, Any], host: str) -> str:
     Parameters
     ----------
     described : dict
-        What `/schema` answers.
+        The response of `/schema`.
     host : str
-        Name and port of the server, and where it is mounted, for the example.
+        Name and port of the server, and its mount path, for the example.
     """
     columns = described["columns"]
     rows = "".join(
@@ -203,7 +203,7 @@ def _text(value: Any, most: int = _LONG) -> str:
 
 # --- application ---------------------------------------------------------------------------------
 #
-# The ASGI application: what is asked at which path, and how it is answered.
+# The ASGI application: requests and responses for each path.
 
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 _APPLICATION_LIMITS = ServeLimits()
@@ -217,11 +217,11 @@ def application(
     hosts: Collection[str] = LOOPBACK,
     limits: ServeLimits = _APPLICATION_LIMITS,
 ) -> Any:
-    """Make an ASGI application that answers with a model; any ASGI server runs or mounts it.
+    """Make an ASGI application that serves predictions; any ASGI server runs or mounts it.
 
     `GET /` is a page for people, `/schema` the columns, `/health` whether the server is there,
     `/metrics` counters in Prometheus' format. `POST /predict` takes rows as JSON, JSON lines or CSV
-    and answers in JSON, or in CSV where that was sent.
+    and responds in JSON, or in CSV to CSV.
 
     Parameters
     ----------
@@ -231,9 +231,9 @@ def application(
         What requests must bring in the header ``Authorization: Bearer``; None asks for none, which
         leaves the model to everybody who reaches the server.
     hosts : collection of str
-        Host headers that are answered, with the port where it is not the usual one.
+        Accepted Host headers, with the port unless it is the default.
     limits : ServeLimits
-        How much is taken from clients.
+        Limits for clients.
 
     Returns
     -------
@@ -275,7 +275,7 @@ def application(
 
 
 class PredictionApp:
-    """What is answered at each path."""
+    """The response for each path."""
 
     def __init__(self, model: TableModel, limits: ServeLimits, metrics: Metrics) -> None:
         self.model, self.limits, self.metrics = model, limits, metrics
@@ -283,7 +283,7 @@ class PredictionApp:
         self.working = asyncio.Semaphore(_WORKING)
 
     def described(self) -> dict[str, Any]:
-        """Return what the model predicts, and from what."""
+        """Return the description of the outputs and inputs of the model."""
         kinds = self.columns.kinds.items()
         found = {
             "target": self.model.target,
@@ -303,7 +303,7 @@ class PredictionApp:
         )
 
     async def schema(self, request: Request) -> Response:
-        """Say what the model predicts, and from what."""
+        """Respond with the description of the model."""
         return JSONResponse(self.described())
 
     async def health(self, request: Request) -> Response:
@@ -311,7 +311,7 @@ class PredictionApp:
         return JSONResponse({"status": "ok"})
 
     async def counters(self, request: Request) -> Response:
-        """Say what was done so far."""
+        """Respond with the counters."""
         return PlainTextResponse(self.metrics.text())
 
     async def predict(self, request: Request) -> Response:
@@ -343,7 +343,7 @@ class PredictionApp:
         return Response(text, media_type="application/json")
 
     def answers(self, body: bytes, kind: str, proba: bool) -> tuple[Array, Array | None]:
-        """Return predictions, and probabilities where they are asked for."""
+        """Return predictions, and probabilities on request."""
         begun = time.perf_counter()
         predictions, probabilities = [], []
         for table in tables_of(body, kind, self.columns, self.limits):
@@ -403,16 +403,16 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 # --- run -----------------------------------------------------------------------------------------
 #
-# Run a server on this machine.
+# Run a server locally.
 
 _RUN_LIMITS = ServeLimits()
 _HEADER = 16 << 10  # bytes of the head of a request
-_IDLE = 2  # seconds that a connection is kept after an answer
-_CONNECTIONS = 512  # open ones; what they ask for at the same time is limited by `ServeLimits`
+_IDLE = 2  # seconds that a connection is kept after a response
+_CONNECTIONS = 512  # open ones; `ServeLimits` limits their simultaneous requests
 
 
 def new_token() -> str:
-    """Make a token that nobody guesses."""
+    """Make a random token that cannot be guessed."""
     return secrets.token_urlsafe(24)
 
 
@@ -424,26 +424,26 @@ def run(
     token: str | None = None,
     limits: ServeLimits = _RUN_LIMITS,
 ) -> None:
-    """Answer with a model until Ctrl-C, on loopback only.
+    """Serve predictions until Ctrl-C, on loopback only.
 
     Parameters
     ----------
     model : TableModel
         Made by `mercer.fit`, or loaded.
     host : str
-        An address of this machine that no other one reaches: 127.0.0.1, ::1 or localhost. To serve
-        others, let `mercer.serve.application` run behind a server that knows who they are.
+        A loopback address of this computer: 127.0.0.1, ::1 or localhost. To serve
+        others, run `mercer.serve.application` behind a server that authenticates them.
     port : int
-        Where to listen.
+        Port to listen on.
     token : str or None
-        What requests must bring; None makes one.
+        Required token; None creates one.
     limits : ServeLimits
-        How much is taken from clients.
+        Limits for clients.
     """
     if not is_loopback(host):
         raise ValueError(
-            f"serve: host={host!r} can be reached from other machines; use 127.0.0.1, and a server "
-            "in front of it that checks who asks"
+            f"serve: host={host!r} can be reached from other computers; use 127.0.0.1, and in "
+            "front of it a server that authenticates clients"
         )
     import uvicorn  # noqa: PLC0415  an extra
 
@@ -467,7 +467,7 @@ def run(
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address is of this machine alone.
+    """Return whether an address is a loopback address.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A local page that shows kernel machines at work, on points painted or on one's own table."""
+"""A local page that demonstrates kernel methods on painted points or on your own table."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -26,7 +26,7 @@ from mercer.studio.reasons import ReasonOf
 
 # --- entry ---------------------------------------------------------------------------------------
 #
-# One machine of the studio: for which tasks, with which controls, drawn how.
+# An estimator of the studio: its tasks, its controls and how it is drawn.
 
 FINEST = 400  # points a side of the finest grid
 
@@ -51,7 +51,7 @@ def with_indicators(machine: Any, rows: SceneRows) -> Any:
 
 @dataclass(frozen=True)
 class Entry:
-    """A machine that the studio offers.
+    """An estimator that the studio offers.
 
     Attributes
     ----------
@@ -60,25 +60,25 @@ class Entry:
     title, words : str
         For people.
     tasks : tuple of str
-        What it is for.
+        Tasks it supports.
     surface : callable
-        What is drawn in the plane.
+        Draws the plane.
     layers : tuple of callables
-        What is drawn over it.
+        Draw the elements on top of the surface.
     curve : callable or None
-        What is drawn of regression along one axis.
+        Draws a regression function along one axis.
     parameters : tuple of Parameter
         The controls.
     kernel : str or None
-        The kernel to begin with; None for machines without one.
+        The initial kernel; None for estimators without a kernel.
     kernel_name : str
         The parameter that the kernel is passed by.
     fit : callable
         How it is fitted.
     tune : tuple of str
-        The two parameters of its grid; empty where no score judges it.
+        The two parameters of its grid; empty if the estimator has no score.
     reason : callable or None
-        Takes its answer at one row apart; None where there is nothing to take apart.
+        Decomposes the prediction for one row; None if this is not possible.
     proves : bool
         Whether its gap can be followed while it falls.
     partly : bool
@@ -86,7 +86,7 @@ class Entry:
     fixed : tuple of pairs
         Names and values of parameters that have no control.
     finest : int
-        Points a side of the finest surface, fewer where the answer is dear.
+        Points per side of the finest surface; fewer if predictions are expensive.
     """
 
     name: str
@@ -118,7 +118,7 @@ class Entry:
         return next((one for one in self.parameters if one.name == name), None)
 
     def described(self) -> dict[str, Any]:
-        """Return what the page needs to know."""
+        """Return the description sent to the page."""
         names = [getattr(one, "func", one).__name__ for one in (self.surface, *self.layers)]
         return {
             "name": self.name,
@@ -146,7 +146,7 @@ classifier = partial(Entry, tasks=("classes",))
 
 @dataclass(frozen=True)
 class PageParameter(ABC):
-    """A parameter of a machine."""
+    """A parameter of an estimator."""
 
     name: str
     default: Any
@@ -155,10 +155,10 @@ class PageParameter(ABC):
 
     @abstractmethod
     def read(self, value: Any) -> Any:
-        """Return the value for the machine; refuse what is of another type."""
+        """Return the value for the estimator; raise if its type is wrong."""
 
     def described(self) -> dict[str, Any]:
-        """Return what the page needs to draw a control."""
+        """Return the description of the control for the page."""
         return {"kind": self.kind, **asdict(self)}
 
     def _refuse(self, value: Any, must: str) -> RefusalError:
@@ -193,7 +193,7 @@ class Number(PageParameter):
 
 @dataclass(frozen=True)
 class Integer(PageParameter):
-    """A slider of whole numbers."""
+    """A slider of integers."""
 
     low: int = 1
     high: int = 10
@@ -210,7 +210,7 @@ class Integer(PageParameter):
         4
         """
         if isinstance(value, bool) or not isinstance(value, int | float) or value != int(value):
-            raise self._refuse(value, "a whole number")
+            raise self._refuse(value, "an integer")
         return int(value)
 
 
@@ -285,11 +285,11 @@ class Offer:
 OFFERS = (
     Offer("linear", "linear", "<x, z>: lines"),
     Offer("polynomial", "polynomial(3)", "(<x, z> + 1)^3: curves of degree 3"),
-    Offer("gaussian", "gaussian(0.5)", "exp(-|x - z|^2 / (2 scale^2)): any smooth border"),
+    Offer("gaussian", "gaussian(0.5)", "exp(-|x - z|^2 / (2 scale^2)): any smooth boundary"),
     Offer(
-        "laplacian", "laplacian(0.5)", "exp(-(|x1 - z1| + |x2 - z2|) / scale): borders with corners"
+        "laplacian", "laplacian(0.5)", "exp(-(|x1 - z1| + |x2 - z2|) / scale): angular boundaries"
     ),
-    Offer("matern", "matern(1.5, 0.5)", "rougher than the Gaussian: 1.5 says how much"),
+    Offer("matern", "matern(1.5, 0.5)", "rougher than the Gaussian; 1.5 sets the smoothness"),
     Offer("rationalquadratic", "rational_quadratic(1, 0.5)", "Gaussians of all widths at once"),
     Offer("cosine", "cosine", "the cosine of the angle between x and z"),
     Offer("allsubsets", "all_subsets", "products of all subsets of columns"),
@@ -309,7 +309,7 @@ OPERATORS = (
 
 
 def numbers_of(kernel: Kernel, prefix: str = "kernel") -> list[dict[str, Any]]:
-    """Return the numbers in a kernel that can be set, by the names that machines know.
+    """Return the numbers in a kernel that can be set, by their parameter names.
 
     Examples
     --------
@@ -350,14 +350,14 @@ def tree_of(kernel: Kernel) -> dict[str, Any]:
 
 # --- classifiers ---------------------------------------------------------------------------------
 #
-# Machines that tell classes apart.
+# Classifiers.
 
 GAUSSIAN = "gaussian(0.5)"  # of a width that suits the square that points are painted in
 COST = Number(
-    "C", 1.0, "what a unit of slack costs; at infinity no slack is allowed", 1e-3, 1e4, "log",
+    "C", 1.0, "cost of a unit of slack; at infinity no slack is allowed", 1e-3, 1e4, "log",
     infinite=True, curve=True,
 )  # fmt: skip
-_NEIGHBOURS = Integer("neighbors", 7, "neighbours of a point in the graph", 1, 30)
+_NEIGHBOURS = Integer("neighbors", 7, "neighbors of a point in the graph", 1, 30)
 
 CLASSIFIERS = (
     classifier(
@@ -366,7 +366,7 @@ CLASSIFIERS = (
         layers=(margin_layers.support, layers.predicted_labels),
         parameters=(
             COST,
-            WordChoice("slack", "l1", "slack is paid for as it is, or squared", choices=("l1",
+            WordChoice("slack", "l1", "loss: linear or squared slack", choices=("l1",
             "l2")),
             WordChoice("multiclass", "ovo", "pairs of classes, or each against the rest",
                    choices=("ovo", "ovr")),
@@ -379,7 +379,7 @@ CLASSIFIERS = (
         kernel="linear",
     ),
     classifier(
-        "Perceptron", "Perceptron", "Each mistake is added to what is remembered.",
+        "Perceptron", "Perceptron", "Updates the weights at each mistake.",
         surface=surfaces.decision, layers=(layers.predicted_labels,),
         parameters=(
             Integer("max_epochs", 100, "passes over the points at most", 1, 1000, "log"),
@@ -404,7 +404,7 @@ CLASSIFIERS = (
         "LogisticRegression", "Logistic regression", "Log odds that are linear in feature space.",
         surface=surfaces.probability, layers=(layers.predicted_labels,),
         parameters=(
-            Number("penalty", 0.1, "price of a large function", 1e-6, 1e3, "log", curve=True),
+            Number("penalty", 0.1, "regularization strength", 1e-6, 1e3, "log", curve=True),
         ),
         kernel="linear", tune=("penalty", "kernel__scale"), reason=sums.kernel_sum,
     ),
@@ -431,7 +431,7 @@ CLASSIFIERS = (
         parameters=(
             WordChoice("covariance", "full", "which shapes the Gaussians may have",
                    choices=("full", "diagonal", "spherical")),
-            Switch("shared", False, "one covariance for all classes: borders become lines"),
+            Switch("shared", False, "one covariance for all classes: linear boundaries"),
         ),
         reason=shares.class_probabilities,
     ),
@@ -457,7 +457,7 @@ CLASSIFIERS = (
     ),
     classifier(
         "LabelPropagation", "Label propagation",
-        "Labels flow along the graph of neighbours to points without one.",
+        "Labels propagate along the neighbor graph to unlabeled points.",
         surface=surfaces.probability, layers=(layers.predicted_labels,),
         parameters=(_NEIGHBOURS,), kernel=GAUSSIAN, partly=True, finest=100,
         reason=shares.class_probabilities,
@@ -476,7 +476,7 @@ CLASSIFIERS = (
         surface=surfaces.margin, layers=(layers.predicted_labels,),
         parameters=(
             COST,
-            Number("intrinsic_penalty", 1.0, "price of change along the graph", 1e-4, 1e3, "log"),
+            Number("intrinsic_penalty", 1.0, "penalty on change along the graph", 1e-4, 1e3, "log"),
             _NEIGHBOURS,
         ),
         kernel=GAUSSIAN, partly=True, finest=40,
@@ -486,7 +486,7 @@ CLASSIFIERS = (
 
 # --- regressors ----------------------------------------------------------------------------------
 #
-# Machines that predict numbers: along one axis, or on the plane.
+# Regressors: along one axis, or on the plane.
 
 regressor = partial(Entry, tasks=("regression", "targets"), surface=surfaces.value)
 
@@ -497,17 +497,17 @@ REGRESSORS = (
         parameters=(
             COST,
             Number("epsilon", 0.1, "half the width of the tube", 1e-3, 1.0, "log", curve=True),
-            WordChoice("tube", "l1", "errors are paid for as they are, or squared",
+            WordChoice("tube", "l1", "loss: linear or squared errors",
                    choices=("l1", "l2")),
         ),
         kernel=GAUSSIAN, tune=("C", "kernel__scale"), reason=sums.kernel_sum, proves=True,
     ),
     regressor(
-        "KernelRidge", "Ridge regression", "Least squares, and a price for large functions.",
+        "KernelRidge", "Ridge regression", "Least squares with regularization.",
         layers=(layers.predicted_values,), curve=curves.plain_curve,
         parameters=(
-            Number("penalty", 0.1, "price of a large function", 1e-8, 1e3, "log", curve=True),
-            Switch("bias", True, "whether there is a constant without a price"),
+            Number("penalty", 0.1, "regularization strength", 1e-8, 1e3, "log", curve=True),
+            Switch("bias", True, "fit an intercept, which is not regularized"),
         ),
         kernel=GAUSSIAN, tune=("penalty", "kernel__scale"), reason=sums.kernel_sum,
     ),
@@ -523,9 +523,9 @@ REGRESSORS = (
 )  # fmt: skip
 
 
-# --- unlabelled ----------------------------------------------------------------------------------
+# --- unlabeled ----------------------------------------------------------------------------------
 #
-# Machines for points alone: clusters, novelty, densities, components.
+# Unsupervised estimators: clusters, novelty, densities, components.
 
 unlabelled = partial(Entry, tasks=("unlabelled",), fit=without_targets)
 
@@ -541,7 +541,7 @@ UNLABELLED = (
         kernel="linear", reason=shares.distances,
     ),
     unlabelled(
-        "SpectralClustering", "Spectral clustering", "Cuts the graph where it is thin.",
+        "SpectralClustering", "Spectral clustering", "Cuts the weakest connections of the graph.",
         surface=surfaces.cluster, layers=(layers.clusters,),
         parameters=(
             Integer("n_clusters", 2, "clusters", 1, 12),
@@ -562,10 +562,10 @@ UNLABELLED = (
     ),
     unlabelled(
         "OneClassSVM", "One-class support vector machine",
-        "A border around all but a share nu of the points.",
+        "A boundary around all but a fraction nu of the points.",
         surface=surfaces.novelty, layers=(margin_layers.border, layers.inside),
         parameters=(
-            Number("nu", 0.1, "share of the points outside, at most", 0.005, 0.95, "linear",
+            Number("nu", 0.1, "largest fraction of points outside", 0.005, 0.95, "linear",
                    curve=True),
         ),
         kernel=GAUSSIAN, reason=sums.kernel_sum, proves=True,
@@ -573,7 +573,7 @@ UNLABELLED = (
     unlabelled(
         "EnclosingBall", "Enclosing ball", "The smallest ball around the points, in feature space.",
         surface=surfaces.novelty, layers=(margin_layers.border, layers.inside),
-        parameters=(Number("nu", 0.1, "share of the points outside, at most", 0.0, 0.95),),
+        parameters=(Number("nu", 0.1, "largest fraction of points outside", 0.0, 0.95),),
         kernel=GAUSSIAN, reason=sums.ball_sum, proves=True,
     ),
     unlabelled(
@@ -581,7 +581,7 @@ UNLABELLED = (
         surface=surfaces.component, layers=(layers.principal_directions, layers.scores),
         parameters=(
             Integer("n_components", 2, "components", 1, 6),
-            Switch("center", True, "whether the mean is taken away first"),
+            Switch("center", True, "subtract the mean first"),
         ),
         kernel="linear",
     ),
@@ -603,7 +603,7 @@ UNLABELLED = (
 
 # --- table ---------------------------------------------------------------------------------------
 #
-# All machines of the studio, and all tasks.
+# All estimators and tasks of the studio.
 
 TASKS = {
     "classes": "points of several classes",
@@ -618,7 +618,7 @@ MACHINES: dict[str, Entry] = {
 
 
 def entry_of(name: object, task: str) -> Entry:
-    """Return a machine of the studio by its name; the first of the task where there is none.
+    """Return an estimator of the studio by name; by default the first of the task.
 
     Examples
     --------
@@ -629,7 +629,7 @@ def entry_of(name: object, task: str) -> Entry:
         return next(entry for entry in MACHINES.values() if task in entry.tasks)
     entry = MACHINES.get(name) if isinstance(name, str) else None
     if entry is None:
-        raise RefusalError(f"the studio has no machine {str(name)[:40]!r}", parameter="machine")
+        raise RefusalError(f"the studio has no estimator {str(name)[:40]!r}", parameter="machine")
     if task not in entry.tasks:
         raise RefusalError(
             f"{name} is not for {TASKS[task]}; take one of "

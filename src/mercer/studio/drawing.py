@@ -15,39 +15,39 @@ from mercer.studio.frames import packed
 
 # --- fitted --------------------------------------------------------------------------------------
 #
-# A fitted machine beside the rows it was fitted to, and where these lie in the plane.
+# A fitted estimator, its training rows, and their positions in the plane.
 
 Bounds = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True, eq=False)
 class SceneRows:
-    """Rows for a machine, and the plane that they are shown in.
+    """Rows for an estimator, and the plane in which they are shown.
 
     Attributes
     ----------
     X : (n, d) array
-        What machines are fitted to.
+        Training data.
     y : (n,) array or None
-        Labels (whole numbers, -1 for none) or targets.
+        Labels (integers, -1 for none) or targets.
     index : (n,) int array
         Their positions among the points of the scene, or the rows of the table.
     places : (n, 2) array
-        Where they lie in the plane.
+        Their coordinates in the plane.
     back : callable
         Takes points of the plane (m, 2) to rows (m, d).
     bounds : Bounds
         The part of the plane that is shown.
     axes : tuple of str
-        What is drawn to the right and upwards.
+        Labels of the horizontal and vertical axis.
     names : tuple of str
         Names of the classes.
     columns : tuple of str
         Names of the columns of X.
     note : str
-        What is said of the columns that are not shown.
+        Note on the columns that are not shown.
     preparation : TablePreparation or None
-        What made X of the rows of a table.
+        The preparation that turned table rows into X.
     """
 
     X: Array
@@ -98,16 +98,16 @@ class PlaneGrid:
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A machine after its fit.
+    """An estimator after its fit.
 
     Attributes
     ----------
     machine : estimator
         Fitted.
     rows : Rows
-        What it was fitted to.
+        Its training rows.
     warnings : tuple of str
-        What it said on the way.
+        Warnings of the fit.
     seconds : float
         Time of the fit.
     """
@@ -123,21 +123,21 @@ class Fitted:
 # Regression along one axis: the curve, its tube or band, draws of a process.
 
 _DRAWS = 4
-_DRAWN_AT = 80  # points that functions are drawn at: a factorisation of so many
+_DRAWN_AT = 80  # points that functions are drawn at: a factorization of so many
 
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """A function of x, with what is around it.
+    """A function of x with an optional band.
 
     Attributes
     ----------
     x, y : (m,) array
         The curve.
     low, high : (m,) array or None
-        What is around it.
+        The limits of the band.
     band : str or None
-        What that is: "tube" or "deviation".
+        Kind of band: "tube" or "deviation".
     more : list of (m,) arrays
         Other functions of x, at `more_x`.
     """
@@ -178,22 +178,22 @@ def process(fitted: Fitted, x: Array) -> Curve:
 
 # --- surfaces ------------------------------------------------------------------------------------
 #
-# What a machine says at each point of the plane, and which region the point belongs to.
+# Values and regions of a prediction at each point of the plane.
 
 
 @dataclass(frozen=True, eq=False)
 class Surface:
-    """Values at points, what they mean, the levels worth a line, and regions.
+    """Values at points, their meaning, contour levels and regions.
 
     Attributes
     ----------
     values : (m,) array or None
         A number at each point.
     meaning : str
-        What it is: "decision", "probability", "confidence", "value", "density", "novelty",
+        Kind of value: "decision", "probability", "confidence", "value", "density", "novelty",
         "component".
     levels : tuple of float
-        Where lines are drawn.
+        Levels of the contour lines.
     regions : (m,) int array or None
         The place among `labels` that a point belongs to.
     labels : list
@@ -239,7 +239,7 @@ def label(fitted: Fitted, at: Array) -> Surface:
 
 
 def value(fitted: Fitted, at: Array) -> Surface:
-    """Return what is predicted of a number."""
+    """Return the predicted number."""
     return Surface(np.asarray(fitted.machine.predict(fitted.rows.back(at))), "value")
 
 
@@ -251,13 +251,13 @@ def cluster(fitted: Fitted, at: Array) -> Surface:
 
 
 def novelty(fitted: Fitted, at: Array) -> Surface:
-    """Return how far inside the border each point is."""
+    """Return how far each point is inside the boundary."""
     found = np.asarray(fitted.machine.decision_function(fitted.rows.back(at)))
     return Surface(found, "novelty", (0.0,), (found >= 0).astype(int), (-1, 1))
 
 
 def density(fitted: Fitted, at: Array) -> Surface:
-    """Return the logarithm of a density, and which part is likeliest where it has parts."""
+    """Return the log density, and the likeliest component of a mixture."""
     rows = fitted.rows.back(at)
     found = np.asarray(fitted.machine.score_samples(rows))
     best = found.max(initial=-np.inf)
@@ -276,7 +276,7 @@ def component(fitted: Fitted, at: Array) -> Surface:
 
 
 def drawn(surface: Surface, grid: PlaneGrid) -> dict[str, Any]:
-    """Return the fields `surface` and `regions` of an answer."""
+    """Return the fields `surface` and `regions` of a response."""
     shape = (grid.ny, grid.nx)
     found: dict[str, Any] = {"surface": None, "regions": None}
     if surface.values is not None:
@@ -303,16 +303,16 @@ def _lead(scores: Array) -> Array:
 
 # --- layers --------------------------------------------------------------------------------------
 #
-# Means, ellipses, directions, scores: what is drawn over the surface of a machine.
+# Means, ellipses, directions and scores: the elements on top of a surface.
 #
-# Each function returns fields of `layers` of an answer, or none where the machine has no such
-# thing (means in the feature space of a kernel are no points of the plane).
+# Each function returns fields of `layers` of a response, or none if the estimator has no such
+# element (means in the feature space of a kernel are not points of the plane).
 
 LayerOf = Callable[[Fitted], dict[str, Any]]
 
 
 def predicted_labels(fitted: Fitted) -> dict[str, Any]:
-    """Return the class that the machine gives each row, and its score for two classes."""
+    """Return the predicted class of each row, and its score for two classes."""
     machine, rows = fitted.machine, fitted.rows
     found: dict[str, Any] = {"index": rows.index, "label": machine.predict(rows.X)}
     if len(machine.classes_) == 2 and hasattr(machine, "decision_function"):
@@ -321,13 +321,13 @@ def predicted_labels(fitted: Fitted) -> dict[str, Any]:
 
 
 def predicted_values(fitted: Fitted) -> dict[str, Any]:
-    """Return the number that the machine gives each row."""
+    """Return the predicted number of each row."""
     found = fitted.machine.predict(fitted.rows.X)
     return {"points": {"index": fitted.rows.index, "value": found}}
 
 
 def inside(fitted: Fitted) -> dict[str, Any]:
-    """Return how far inside the border each row is."""
+    """Return how far each row is inside the boundary."""
     found = fitted.machine.decision_function(fitted.rows.X)
     return {"points": {"index": fitted.rows.index, "value": found}}
 
@@ -344,7 +344,7 @@ def likeliest(fitted: Fitted) -> dict[str, Any]:
 
 
 def centres(fitted: Fitted) -> dict[str, Any]:
-    """Return the means of clusters, where they are points."""
+    """Return the means of clusters if they are points."""
     if not _is_the_plane(fitted) or not hasattr(fitted.machine, "cluster_centers_"):
         return {}
     found = fitted.machine.cluster_centers_
@@ -433,7 +433,7 @@ def canonical_direction(fitted: Fitted) -> dict[str, Any]:
 
 
 def scores(fitted: Fitted) -> dict[str, Any]:
-    """Return the rows in the coordinates that the machine found: the other view."""
+    """Return the rows in the learned coordinates, for the second view."""
     found = np.asarray(fitted.machine.transform(fitted.rows.X))[:, :2]
     if found.shape[1] == 1:
         found = np.column_stack([found, np.zeros(len(found))])
@@ -489,7 +489,7 @@ def _is_the_plane(fitted: Fitted) -> bool:
 #
 # Support vectors by zone, with their slacks and multipliers.
 
-_WORST_FIRST = ("inside", "on", "beyond", "")  # zones of a row in the machines of several pairs
+_WORST_FIRST = ("inside", "on", "beyond", "")  # zones of a row over several pairs of classes
 
 
 def support(fitted: Fitted) -> dict[str, Any]:

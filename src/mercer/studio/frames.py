@@ -1,4 +1,4 @@
-"""What is sent, as JSON: numbers that JSON has not by name, large arrays by their bytes."""
+"""Messages as JSON: non-finite numbers by name, large arrays as base64."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def text_of(frame: Any) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that JSON has: numbers of Python, lists, words for what is not finite.
+    """Return a JSON value: Python numbers, lists, and words for non-finite numbers.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def plain(value: Any) -> Any:
 
 
 def number(value: Any) -> Any:
-    """Return the number that a word of `text_of` stands for, and anything else as it is."""
+    """Return the number that a word of `text_of` stands for; return other values unchanged."""
     return _NAMES.get(value, value) if isinstance(value, str) else value
 
 
 def packed(values: Array, *, small: bool = False) -> dict[str, Any]:
-    """Write an array by its bytes, in base64: float32, int32, or int8 for small whole numbers.
+    """Write an array by its bytes, in base64: float32, int32, or int8 for small integers.
 
     Examples
     --------

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class StudioLimits:
-    """Limits of a studio; what is beyond is refused in words.
+    """Limits of a studio; requests beyond them get an error message.
 
     Attributes
     ----------
@@ -56,12 +56,13 @@ class StudioLimits:
 
 
 # --- refusal -------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 #
-# What a scene cannot have, said in words for the page.
+# Errors of a scene, as messages for the page.
 
 
 class RefusalError(ValueError):
-    """A request that is refused: why, which parameter, and where in a text.
+    """An invalid request: the reason, the parameter, and the position in a text.
 
     Examples
     --------

@@ -21,12 +21,12 @@ _LIMITS = StudioLimits()
 
 
 class Shown:
-    """A studio that runs beside a notebook, until `close`.
+    """A studio that runs next to a notebook, until `close`.
 
     Attributes
     ----------
     url : str
-        Where it is.
+        Its address.
     height : int
         Of the frame, in pixels.
     """
@@ -66,11 +66,11 @@ def show(
     data : path, optional
         A table to begin with.
     port : int
-        Where to listen, on loopback; 0 takes a free port.
+        Port on loopback; 0 selects a free port.
     height : int
         Of the frame, in pixels.
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
 
     Returns
     -------

@@ -15,18 +15,18 @@ Draw = Callable[[np.random.Generator, int, float], Array]
 
 @dataclass(frozen=True)
 class Preset:
-    """Points that are drawn at random, and a machine that suits them.
+    """Randomly drawn points, and an estimator that suits them.
 
     Attributes
     ----------
     name, title : str
         For the page, and for people.
     task : str
-        What is asked of them.
+        Their task.
     draw : callable
         Draws points: generator, how many, how noisy.
     machine : str
-        A machine to begin with.
+        The initial estimator.
     kernel : str or None
         Its kernel.
     parameters : dict
@@ -42,7 +42,7 @@ class Preset:
     parameters: dict[str, Any] = field(default_factory=dict)
 
     def described(self) -> dict[str, Any]:
-        """Return what the page needs to know."""
+        """Return the description sent to the page."""
         return {"name": self.name, "title": self.title, "task": self.task}
 
     def scene(self, n: int = 100, noise: float = 0.15, seed: int = 0) -> dict[str, Any]:
@@ -59,7 +59,7 @@ class Preset:
 
 
 def labelled(places: Array, labels: Any) -> Array:
-    """Return places with their labels beside them."""
+    """Return points with their labels as third column."""
     return np.column_stack([places, np.asarray(labels, dtype=float)])
 
 
@@ -216,7 +216,7 @@ PRESETS: dict[str, Preset] = {
         Preset("lines", "Two classes apart", "classes", lines, "SVC", "linear", _WIDE),
         Preset("overlap", "Two classes that overlap", "classes", overlap, "SVC", "linear"),
         Preset("groups", "Four classes", "classes", groups, "SVC", "gaussian(0.5)"),
-        Preset("partly", "Moons, few of them labelled", "classes", partly, "LabelPropagation",
+        Preset("partly", "Moons, few of them labeled", "classes", partly, "LabelPropagation",
                "gaussian(0.2)"),
         Preset("inside", "A rectangle", "classes", inside, "AxisAlignedRectangle"),
         Preset("sine", "A sine with a gap", "regression", sine, "GaussianProcess", "gaussian(0.4)",

@@ -14,15 +14,15 @@ from mercer.studio.drawing import Fitted
 
 # --- sums ----------------------------------------------------------------------------------------
 #
-# Answers that are sums over training rows, f(x) = sum_i c_i k(x_i, x) + b, taken apart.
+# Predictions that are sums over training rows, f(x) = sum_i c_i k(x_i, x) + b: their terms.
 #
-# The terms are sorted by size, and their exact sum (`math.fsum`) stands beside the value of the
-# machine.
+# The terms are sorted by size. Their exact sum (`math.fsum`) is shown next to the value of the
+# estimator.
 
 _SHOWN = 50  # terms; the others are added up
 
 ReasonOf = Callable[[Fitted, Array], dict[str, Any]]
-"""Takes a fitted machine and one row; returns the fields of an answer to `why`."""
+"""Takes a fitted estimator and one row; returns the fields of a response to `why`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +38,7 @@ class TermSum:
     intercept : float
         The constant.
     against : tuple of int or None
-        Of several classes: the pair of labels that it tells apart, the second where it is positive.
+    For several classes, the pair of labels that it separates; positive for the second.
     """
 
     rows: Array
@@ -48,10 +48,10 @@ class TermSum:
 
 
 def kernel_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
-    """Take the answer of a machine with `dual_coef_` and `intercept_` apart."""
+    """Return the terms of a prediction with `dual_coef_` and `intercept_`."""
     expansion = expansion_of(fitted, x)
     found = terms_of(fitted, x, expansion)
-    # of several classes the machine's value counts votes, or is of one class: the sum is of a pair
+    # for several classes the value counts votes, or belongs to one class: the sum is of a pair
     return found if expansion.against is None else {**found, "value": found["sum"]}
 
 
@@ -70,7 +70,7 @@ def latent_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
 
 
 def ball_sum(fitted: Fitted, x: Array) -> dict[str, Any]:
-    """Take the squared radius minus the squared distance from the centre apart."""
+    """Take the squared radius minus the squared distance from the center apart."""
     machine = fitted.machine
     own = float(np.ravel(machine.kernel_(x, x))[0])
     constant = machine.radius_**2 - machine.center_norm_**2 - own
@@ -138,25 +138,24 @@ def _of_pair(
 
 
 def _words(total: float, expansion: TermSum, terms: Array) -> str:
-    """Say how many terms make half of what pulls."""
+    """State how many terms make up half of the total."""
     size = np.sort(np.abs(terms))[::-1]
     half = int(np.searchsorted(np.cumsum(size), size.sum() / 2)) + 1 if len(size) else 0
     return (
         f"{total:.4g} = {expansion.intercept:.4g} and {len(terms)} terms; the largest {half} make "
-        "half of all that pulls"
+        "up half of the sum of their sizes"
     )
 
 
 # --- shares --------------------------------------------------------------------------------------
 #
-# Answers that are no sums over points: the neighbours that vote, columns, classes, clusters.
+# Predictions that are not sums over points: neighbors that vote, columns, classes, clusters.
 #
-# Terms have a name in place of a row where they are no rows. `sum` is None where parts are
-# compared and not added.
+# Terms that are not rows have a name. `sum` is None if parts are compared and not added.
 
 
 def neighbours(fitted: Fitted, x: Array) -> dict[str, Any]:
-    """Return the rows that vote: above zero for the answer, below it for another class."""
+    """Return the rows that vote: positive for the predicted class, negative for others."""
     machine, rows = fitted.machine, fitted.rows
     found = np.ravel(machine.kneighbors(x, return_distance=False))
     label = machine.predict(x)[0]
@@ -177,8 +176,8 @@ def neighbours(fitted: Fitted, x: Array) -> dict[str, Any]:
 def columns(fitted: Fitted, x: Array) -> dict[str, Any]:
     """Return what each column adds to the log odds of the likeliest two classes.
 
-    Log odds of independent columns are a sum over columns; what one adds is what is lost when the
-    mean of all rows takes its place.
+    Log odds of independent columns are a sum over columns. The contribution of a column is the
+    change when the mean of all rows replaces its value.
     """
     machine, rows = fitted.machine, fitted.rows
     scores = np.ravel(machine.predict_log_proba(x))
@@ -196,8 +195,8 @@ def columns(fitted: Fitted, x: Array) -> dict[str, Any]:
     terms.sort(key=lambda term: -abs(term["contribution"]))
     pair = machine.classes_[first].item(), machine.classes_[second].item()
     found = _compared(
-        terms, f"log odds {odds[0]:.4g}: {odds[1]:.4g} at the mean of all rows, and a share of "
-        "each column", "What each column adds",
+        terms, f"log odds {odds[0]:.4g}: {odds[1]:.4g} at the mean of all rows, and a contribution "
+        "of each column", "Contribution of each column",
     )  # fmt: skip
     total = math.fsum([float(odds[1]), *shares.tolist()])
     return {**found, "intercept": odds[1], "sum": total, "value": odds[0], "against": pair}
@@ -219,7 +218,7 @@ def responsibilities(fitted: Fitted, x: Array) -> dict[str, Any]:
     words = f"the row comes from part {best + 1} with probability {found[best]:.3g}"
     terms = _ranked([f"part {k + 1}" for k in range(len(found))], found)
     value = np.ravel(fitted.machine.score_samples(x))[0]
-    return {**_compared(terms, words, "Share of each part"), "value": value}
+    return {**_compared(terms, words, "Fraction of each part"), "value": value}
 
 
 def distances(fitted: Fitted, x: Array) -> dict[str, Any]:

@@ -20,19 +20,19 @@ from mercer.studio.limits import RefusalError, StudioLimits
 
 # --- scene ---------------------------------------------------------------------------------------
 #
-# A scene, read from what a page sends: nothing of it is believed before it is looked at.
+# A scene, read from a request of the page and validated field by field.
 
 SQUARE: Bounds = (-1.5, 1.5, -1.5, 1.5)  # where points are painted
-CLASSES = 8  # colours that can be told apart
+CLASSES = 8  # colors that can be told apart
 _SIDE = 200  # points of a grid, if none is asked for
-_FARTHEST = 1e9  # of coordinates: squares of more lose all digits of what is near
+_FARTHEST = 1e9  # of coordinates: squares of larger ones lose all digits of small differences
 _LONGEST = 2000  # characters of a kernel
 _WIDTHS = {"classes": (3,), "regression": (2,), "targets": (3,), "unlabelled": (2, 3)}
 
 
 @dataclass(frozen=True)
 class SceneView:
-    """What part of which plane is shown, and how finely.
+    """The part of a plane that is shown, and its resolution.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ class SceneView:
 
 @dataclass(frozen=True)
 class TableChoice:
-    """Which table, which column is the target, which columns are used."""
+    """A table, its target column and the columns in use."""
 
     id: str
     target: str | None
@@ -61,18 +61,18 @@ class TableChoice:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """What a page shows.
+    """The contents of a page.
 
     Attributes
     ----------
     task : str
-        What is asked of the points.
+        The task.
     points : array or None
         (n, 2) or (n, 3): places, and labels or targets.
     table : TableChoice or None
         A table in place of points.
     entry : Entry
-        The machine.
+        The estimator.
     parameters : dict
         Its parameters, read.
     kernel : str or None
@@ -80,7 +80,7 @@ class Scene:
     kernel_numbers : dict
         Numbers inside the kernel, in place of those in the text.
     view : View
-        What is shown.
+        The view.
     """
 
     task: str
@@ -94,7 +94,7 @@ class Scene:
 
 
 def read_scene(raw: Any, limits: StudioLimits) -> Scene:
-    """Read a scene; what it cannot have is refused in words.
+    """Read a scene; raise an error with a message for the page if it is invalid.
 
     Examples
     --------
@@ -138,14 +138,14 @@ def read_points(raw: Any, task: str, limits: StudioLimits) -> Array:
         labels = found[:, 2]
         if (labels != np.round(labels)).any() or (labels < -1).any() or (labels >= CLASSES).any():
             raise RefusalError(
-                f"labels must be whole numbers from 0 to {CLASSES - 1}, or -1 for none",
+                f"labels must be integers from 0 to {CLASSES - 1}, or -1 for none",
                 parameter="points",
             )
     return found
 
 
 def read_view(raw: Any) -> SceneView:
-    """Read what is shown."""
+    """Read the view."""
     if raw is None:
         return SceneView()
     if not isinstance(raw, dict):
@@ -211,7 +211,7 @@ def _kernel(entry: Entry, raw: Any) -> str | None:
 
 
 def _parameters(entry: Entry, raw: Any) -> tuple[dict[str, Any], dict[str, float]]:
-    """Return the parameters of the machine, and those inside its kernel."""
+    """Return the parameters of the estimator, and those of its kernel."""
     if raw is None:
         raw = {}
     if not isinstance(raw, dict):
@@ -237,17 +237,17 @@ def _parameters(entry: Entry, raw: Any) -> tuple[dict[str, Any], dict[str, float
 # Rows of a table, and the plane that they are shown in.
 #
 # Columns become numbers as `mercer.fit` makes them (`TablePreparation`): standardized, categories
-# as indicators, gaps filled. The plane is one of two columns in their own units, the others held
-# at values that the page says; or one of two directions in the space of the prepared columns,
+# as indicators, missing values filled. The plane is one of two columns in their own units, the
+# others held at given values; or one of two directions in the space of the prepared columns,
 # whose points stand for the rows of least norm with these coordinates.
 
 USABLE = (Kind.NUMBER, Kind.CATEGORY, Kind.BINARY)  # kinds that become few numbers
-_STUDIO = "studio"  # who refuses, in messages
+_STUDIO = "studio"  # the name in error messages
 
 
 @dataclass(frozen=True, eq=False)
 class SceneTarget:
-    """Labels as whole numbers with their names, or numbers, and the rows that have one."""
+    """Labels as integers with their names, or numbers, and the rows that have one."""
 
     kept: Array
     values: Array | None
@@ -280,7 +280,7 @@ def table_rows(scene: Scene, table: Table, limits: StudioLimits) -> SceneRows:
 
 
 def used_columns(table: Table, scene: Scene) -> tuple[str, ...]:
-    """Return the names of the columns that are learnt from."""
+    """Return the names of the columns that are learned from."""
     assert scene.table is not None
     usable = [
         name for name, kind in table.kinds.items() if kind in USABLE and name != scene.table.target
@@ -289,8 +289,7 @@ def used_columns(table: Table, scene: Scene) -> tuple[str, ...]:
     unknown = [] if asked is None else [name for name in asked if name not in usable]
     if unknown:
         raise RefusalError(
-            f"{unknown[0][:40]!r} is no column that can be learnt from; there are "
-            f"{', '.join(usable[:8])}",
+            f"{unknown[0][:40]!r} is not a usable column; the columns are {', '.join(usable[:8])}",
             parameter="table",
         )
     found = tuple(usable if asked is None else asked)
@@ -322,7 +321,7 @@ def target_of(table: Table, name: str | None, task: str) -> SceneTarget:
 
 
 def _table_rows_classes(name: str, values: Array, kept: Array) -> SceneTarget:
-    # numbers in their own order, as machines sort them: 2 comes before 10
+    # numbers in their own order, as estimators sort them: 2 comes before 10
     known = values[kept] if values.dtype.kind in "iufb" else np.array(values[kept].tolist(), str)
     found, codes = np.unique(known, return_inverse=True)
     names = [str(value).removesuffix(".0") for value in found.tolist()]
@@ -351,11 +350,11 @@ def _plane(
         return _of_one(X, str(preparation.get_feature_names_out()[0]))
     if kind == "columns" and two:
         return _of_columns(plane, chosen, preparation)
-    if kind == "columns":  # a table of words, or of one number beside the target
+    if kind == "columns":  # a table of words, or of one number next to the target
         kind = "components"
     if kind not in _DIRECTIONS:
         raise RefusalError(
-            f"there is no plane {str(kind)[:40]!r}; take columns, {', '.join(_DIRECTIONS)}",
+            f"unknown plane {str(kind)[:40]!r}; choose columns, {', '.join(_DIRECTIONS)}",
             parameter="view",
         )
     weights, names = _DIRECTIONS[kind](X, y)
@@ -454,7 +453,7 @@ _DIRECTIONS: dict[str, Callable[[Array, Array | None], tuple[Array, tuple[str, s
 
 
 def bounds_of(points: Array) -> Bounds:
-    """Return bounds around all points, with a little border."""
+    """Return bounds around all points, with a small margin."""
     across, up = axis_of(points[:, 0], 2), axis_of(points[:, 1], 2)
     return float(across[0]), float(across[-1]), float(up[0]), float(up[-1])
 
@@ -469,18 +468,18 @@ def _dense(rows: Any) -> Any:
 
 
 def rows_of(scene: Scene, tables: Callable[[str], Table], limits: StudioLimits) -> SceneRows:
-    """Return the rows that the machine of a scene learns from.
+    """Return the training rows of a scene.
 
-    Points without a label are left out, unless the machine learns from them, too.
+    Points without a label are left out, unless the estimator uses them.
 
     Parameters
     ----------
     scene : Scene
-        What is shown.
+        The contents of the page.
     tables : callable
         Returns the table of an id.
     limits : StudioLimits
-        How many rows are used.
+        The largest number of rows.
     """
     if scene.table is not None:
         found = table_rows(scene, tables(scene.table.id), limits)

@@ -38,7 +38,7 @@ from mercer.studio.tours import TOURS
 
 # --- page files ----------------------------------------------------------------------------------
 #
-# The files of the page, read once: what is asked for later is looked up, never opened.
+# The files of the page, read once. Requests look them up and never open a file.
 
 _TYPES = {
     "html": "text/html; charset=utf-8",
@@ -78,7 +78,7 @@ def _below(folder: Traversable, prefix: str) -> list[tuple[str, tuple[bytes, str
 
 # --- greeting ------------------------------------------------------------------------------------
 #
-# What a page is told first: all that can be chosen.
+# The first message to a page: all choices.
 
 
 def greeting(limits: StudioLimits, table: dict[str, Any] | None) -> dict[str, Any]:
@@ -92,7 +92,7 @@ def greeting(limits: StudioLimits, table: dict[str, Any] | None) -> dict[str, An
     return {
         "id": 0,
         "kind": "hello",
-        "version": sys.modules["mercer"].__version__,  # rooms do not import the front door
+        "version": sys.modules["mercer"].__version__,  # subpackages do not import mercer
         "limits": {
             "points": limits.points, "upload": limits.upload, "seconds": limits.seconds,
         },
@@ -146,11 +146,11 @@ def application(
     Parameters
     ----------
     token : str
-        What the page, its socket and uploads must bring.
+        Token required of the page, its socket and uploads.
     hosts : collection of str
-        Host headers that are answered, with the port where it is not the usual one.
+        Accepted Host headers, with the port unless it is the default.
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     table : tuple of str and bytes, optional
         A file to begin with: its name and content.
     frames : str
@@ -189,12 +189,12 @@ def application(
 
 
 class StudioApp:
-    """What is answered at each path.
+    """The response for each path.
 
     Parameters
     ----------
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     table : tuple of str and bytes or None
         A file to begin with.
     """
@@ -225,7 +225,7 @@ class StudioApp:
 
     def _file(self, name: str) -> Response:
         if name not in self.files:
-            raise RefusedError(404, "there is no such file")
+            raise RefusedError(404, "file not found")
         content, kind = self.files[name]
         return Response(content, headers={"content-type": kind})
 
@@ -277,7 +277,7 @@ def _uploaded(body: bytes, most: int) -> tuple[str, bytes]:
     try:
         content = base64.b64decode(found["base64"], validate=True)
     except binascii.Error as error:
-        raise RefusedError(400, f"the content is no base64: {error}") from error
+        raise RefusedError(400, f"the content is not base64: {error}") from error
     if len(content) > most:
         raise RefusedError(413, f"a file may have {most} bytes at most")
     return str(found.get("name", "table")), content
@@ -301,10 +301,10 @@ async def _failed(request: Request, error: Exception) -> Response:
 
 # --- running -------------------------------------------------------------------------------------
 #
-# Run the studio on this machine.
+# Run the studio locally.
 
 _RUNNING_LIMITS = StudioLimits()
-_IDLE = 5  # seconds that a connection is kept after an answer
+_IDLE = 5  # seconds that a connection is kept after a response
 _SOON = 0.7  # seconds until the browser is sent to the page: the server listens by then
 
 
@@ -324,16 +324,16 @@ def run(
     data : path, optional
         A table to begin with.
     host : str
-        Where to listen. Whoever reaches another address than those of loopback, and knows the
-        token, can use this machine's processors, and see the tables in the studio.
+        Address to listen on. Clients that reach an address other than loopback and know the token
+        can use the processors of this computer and see the tables in the studio.
     port : int
-        Where to listen.
+        Port to listen on.
     token : str or None
-        What the address of the page must bring; None makes one.
+        Token required in the address of the page; None creates one.
     browser : bool
         Whether a browser is opened.
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     """
     import uvicorn  # noqa: PLC0415  an extra
 
@@ -344,7 +344,7 @@ def run(
     )
     print(f"Mercer studio: {address}", file=sys.stderr, flush=True)
     if not is_loopback(host):
-        print("Other machines can reach it; the token alone keeps them out.", file=sys.stderr)
+        print("Other computers can reach the studio; only the token protects it.", file=sys.stderr)
     if browser:
         timer = threading.Timer(_SOON, webbrowser.open, [address])
         timer.daemon = True
@@ -362,7 +362,7 @@ def configuration(
     host, port, token
         As `run` takes them.
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     **options
         Of `application`: a table, pages that may show it in a frame.
     """
@@ -384,7 +384,7 @@ def configuration(
         ws="wsproto",
         ws_max_size=limits.frame,
         timeout_keep_alive=_IDLE,
-        timeout_graceful_shutdown=1,  # an open page is no reason to stay
+        timeout_graceful_shutdown=1,  # an open page does not delay the end
     )
 
 
@@ -412,7 +412,7 @@ def address_of(host: str, port: int, token: str) -> str:
 
 
 def own_names(host: str) -> list[str]:
-    """Return what this machine is called by others that reach it at an address."""
+    """Return the names under which others reach this computer at an address."""
     if host not in ("0.0.0.0", "::"):
         return [bracketed(host)]
     name = socket.gethostname()

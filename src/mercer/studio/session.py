@@ -25,7 +25,7 @@ from mercer.studio.tables import Tables
 _WORKERS_PATIENCE = 5.0  # seconds for a process that was ended to be gone
 _STOCK = 2  # processes that wait for the next page, which needs two
 _LINE = 64 << 20  # bytes of the longest line that a process may tell
-_GRACE = 5.0  # seconds past the time limit, which the fit keeps by itself
+_GRACE = 5.0  # seconds beyond the time limit that the fit observes
 _ENDS = ("answer", "refused", "cancelled")  # kinds of messages that end a request
 
 Heard = Callable[[int, str, str], None]
@@ -38,7 +38,7 @@ class Worker:
     Parameters
     ----------
     limits : StudioLimits
-        How much it takes.
+        Resource limits.
     """
 
     def __init__(self, limits: StudioLimits) -> None:
@@ -47,7 +47,7 @@ class Worker:
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> Worker:
-        """Start the process; it imports what it needs while nobody waits."""
+        """Start the process; it imports its modules in advance."""
         self.process = await asyncio.create_subprocess_exec(
             sys.executable, "-m", "mercer.studio.jobs", limit=_LINE,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, start_new_session=True,
@@ -56,7 +56,7 @@ class Worker:
         return self
 
     async def ready(self) -> Worker:
-        """Wait until the process has imported what it needs, or ended."""
+        """Wait until the process has imported its modules, or ended."""
         assert self.process is not None and self.process.stdout is not None
         await self.process.stdout.readline()
         return self
@@ -84,7 +84,7 @@ class Worker:
         return self.process is not None and self.process.returncode is None
 
     async def listen(self, heard: Heard) -> None:
-        """Hand on what the process tells, until it ends."""
+        """Forward the messages of the process until it ends."""
         assert self.process is not None and self.process.stdout is not None
         while line := await self.process.stdout.readline():
             number, kind, text = line.decode("ascii").rstrip("\n").split(" ", 2)
@@ -93,7 +93,7 @@ class Worker:
     async def answer(self, request: dict[str, Any], seconds: float) -> dict[str, Any]:
         """Send a request and wait for its end.
 
-        Raises ValueError with the words of a refusal, TimeoutError if the process must be ended.
+        Raises ValueError with the error message, TimeoutError if the process must be ended.
         """
         assert self.process is not None and self.process.stdout is not None
         self.send(request)
@@ -123,19 +123,19 @@ class Worker:
             async with asyncio.timeout(_WORKERS_PATIENCE):
                 await self.process.wait()
                 if not self.process.stdin.transport.is_closing():  # two may wait for its end
-                    self.process.stdin.transport.abort()  # nobody reads what is on the way
+                    self.process.stdin.transport.abort()  # pending messages have no reader
                 await self.process.stdin.wait_closed()
 
 
 class Workers:
-    """Processes in stock: one is always warm, so that nobody waits for imports.
+    """A pool of processes: one is always ready, so that imports cause no delay.
 
     Those of a page that was closed are kept for the next one: a reload need not wait, either.
 
     Parameters
     ----------
     limits : StudioLimits
-        What they take.
+        Resource limits.
     """
 
     def __init__(self, limits: StudioLimits) -> None:
@@ -153,7 +153,7 @@ class Workers:
         except asyncio.CancelledError:  # its page is gone
             self.stock.append(coming)
             raise
-        if not found.alive:  # it ended while nobody looked
+        if not found.alive:  # it ended while idle
             self.give_up(found)
             return await self.take()
         self.warm()
@@ -217,9 +217,9 @@ class Workers:
         await asyncio.gather(*(worker.gone() for worker in list(self.ending)))
 
 
-# --- lane ----------------------------------------------------------------------------------------
+# --- queue ---------------------------------------------------------------------------------------
 #
-# A lane of a page: requests that one process does, one after the other.
+# A queue of a page: requests that one process handles in turn.
 #
 # The newest request of a kind wins: an older one of the same kind that waits is dropped, one that
 # runs is broken off. A process that does not stop, or goes past its time, is ended and replaced.
@@ -244,7 +244,7 @@ class PageRequest:
 
     @property
     def do(self) -> str:
-        """What is asked."""
+        """The request."""
         return str(self.request["do"])
 
 
@@ -258,9 +258,9 @@ class Lane:
     Parameters
     ----------
     workers : Workers
-        Where processes come from.
+        Source of processes.
     tables : Tables
-        What was uploaded.
+        Uploaded tables.
     say : callable
         Puts a message on the way to the page.
     """
@@ -327,7 +327,7 @@ class Lane:
         self._set_timer(self.current.seconds + _GRACE, "time")
 
     async def _live(self) -> None:
-        """Take a process, hand on what it tells, and do without it when it has ended."""
+        """Acquire a process and forward its messages; release it when it has ended."""
         try:
             worker = self.worker = await self.workers.take()
         except OSError:  # no process can be started: out of memory, or of numbers
@@ -393,7 +393,7 @@ class Lane:
 
 # --- session -------------------------------------------------------------------------------------
 #
-# One open page: its requests in, messages out, two lanes of work.
+# An open page: its requests, its messages, and two queues of work.
 
 _BEHIND = 200  # messages that wait for a page: one that reads none is closed
 _TOO_SLOW = 1013  # code of WebSockets: try again later
@@ -407,11 +407,11 @@ class Session:
     socket : WebSocket
         The way to it, accepted.
     workers : Workers
-        Where processes come from.
+        Source of processes.
     tables : Tables
-        What was uploaded.
+        Uploaded tables.
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     """
 
     def __init__(
@@ -428,7 +428,7 @@ class Session:
         }
 
     async def run(self, greeting: dict[str, Any]) -> None:
-        """Answer until the page is closed."""
+        """Respond until the page is closed."""
         self.say(text_of(greeting))
         works = [self._read(), self._write(), self.behind.wait()]
         tasks = [asyncio.ensure_future(work) for work in works]
@@ -454,10 +454,10 @@ class Session:
         request = _message(text, self.limits.frame)
         number = request.get("id") if request is not None else None
         if request is None or isinstance(number, bool) or not isinstance(number, int):
-            self._refuse(0, "", "a message must be an object with a whole number as id")
+            self._refuse(0, "", "a message must be an object with an integer as id")
         elif request.get("do") == "cancel":
             self._cancel(number, request.get("of"))
-        elif str(request.get("do")) not in self.lanes:  # a list is no key
+        elif str(request.get("do")) not in self.lanes:  # a list cannot be a key
             self._refuse(number, "", f"there is nothing to do that is called {_short(request)}")
         else:
             do = request["do"]

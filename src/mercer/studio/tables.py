@@ -1,4 +1,4 @@
-"""Tables that pages have uploaded: kept in memory, under ids that nobody can turn into paths."""
+"""Tables that pages have uploaded: kept in memory, under ids that cannot act as paths."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _LEVELS = 50  # different values that are told
 
 
 class Tables:
-    """Files as they came, and what is in them.
+    """Uploaded files and their contents.
 
     Parameters
     ----------
     limits : StudioLimits
-        How many are kept.
+        Limits on the number of tables.
     """
 
     def __init__(self, limits: StudioLimits) -> None:
@@ -31,7 +31,7 @@ class Tables:
         self.files: dict[str, tuple[str, bytes]] = {}
 
     def add(self, name: str, content: bytes, found: Mapping[str, Any]) -> dict[str, Any]:
-        """Keep a file, and return what the page is told of it.
+        """Store a file; return its description for the page.
 
         Parameters
         ----------
@@ -50,7 +50,7 @@ class Tables:
         return {**found, "id": key, "name": name[:_NAME], "scene": scene}
 
     def contents(self) -> dict[str, tuple[str, bytes]]:
-        """Return names and contents of all files by their ids, as they are now."""
+        """Return names and current contents of all files by their ids."""
         return dict(self.files)
 
 

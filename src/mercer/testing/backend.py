@@ -44,18 +44,18 @@ from mercer.rows.points import is_sparse, row_count, take
 
 # --- backend -------------------------------------------------------------------------------------
 #
-# Conformance kit for backends: whatever the machine, the numbers are those of the reference.
+# Conformance kit for backends: the results must be those of the reference on every computer.
 
 # largest difference allowed, relative to the largest entry of the matrix
 _TOLERANCE = {np.dtype(np.float32): 3e-6, np.dtype(np.float64): 1e-13}
 # rows around the edges of blocks that implementations like to use
 _BACKEND_SIZES = (0, 1, 7, 191, 192, 193, 400)
-_COLUMNS = (1, 3, 5, 16, 50)  # of what is multiplied
+_COLUMNS = (1, 3, 5, 16, 50)  # of the factor
 _FEATURES = 12  # of rows that check single nodes
 
 
 def check_backend(name: str) -> dict[str, float]:
-    """Compare a backend with the reference over all nodes, kinds of rows, sizes and verbs.
+    """Compare a backend with the reference over all nodes, kinds of rows, sizes and operations.
 
     Parameters
     ----------
@@ -65,12 +65,12 @@ def check_backend(name: str) -> dict[str, float]:
     Returns
     -------
     dict
-        For each verb the worst error that was met, over the largest that is allowed.
+        For each operation the worst error, over the allowed error.
 
     Raises
     ------
     AssertionError
-        If one is above what is allowed, with the verb and the expression.
+        If an error exceeds the allowed one, with the operation and the expression.
 
     Examples
     --------
@@ -96,8 +96,8 @@ def backend_checks(
     judge : Judge
         Holds the backend, and keeps the worst errors.
     columns : sequence of int
-        What nodes are multiplied by, beside a vector: for some backends each width is a program of
-        its own, which takes a second to compile.
+        Numbers of columns of the factor, in addition to a vector: for some backends each width is a
+        program of its own, which takes a second to compile.
     """
     nodes = [(f"node {e}", partial(_check_node, judge, e, columns)) for e in expressions(_FEATURES)]
     verbs = (
@@ -175,9 +175,9 @@ def _check_hard_distances(judge: Judge) -> None:
         for points in (rows, rows[:, :3].copy()):
             K = judge.backend.pairs(kernel, points, None, np.float64).dense()
             assert (np.diagonal(K) == 1.0).all()
-            # rows of 1e8 are spaced 1.5e-8 apart: their distances are no better than that
+            # rows of 1e8 are spaced 1.5e-8 apart: their distances are not more accurate
             _check_pairs(judge, kernel, points, None, np.float64, slack=100.0)
-    # float32 rounds rows of 1e3 to 6e-5, so only the rows around their own centre are exact
+    # float32 rounds rows of 1e3 to 6e-5, so only the rows around their own center are exact
     for rows in (near, offset):
         _check_pairs(judge, kernel, rows, None, np.float32)
     twice = judge.backend.pairs(kernel, near, near.copy(), np.float32).dense()
@@ -196,7 +196,7 @@ def _check_pairs(
     slack: float = 1.0,
     columns: Sequence[int] = _COLUMNS,
 ) -> None:
-    """Compare all verbs of bound pairs with the matrix of the reference."""
+    """Compare all operations of bound pairs with the matrix of the reference."""
     backend, kind = judge.backend, np.dtype(dtype)
     label = f"{backend.name}: {expression}, {type(X).__name__} {X.shape}, {kind}"
     pairs = backend.pairs(expression, X, Y, dtype)
@@ -280,30 +280,30 @@ def _check_symmetric_products(judge: Judge) -> None:
     assert np.flatnonzero(odd.any(axis=1)).tolist() == [5, 7, 200]
 
 
-# --- judge ---------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------
 #
-# Errors of a backend, verb by verb: the worst of each is kept, and what is too much refused.
+# Errors of a backend by operation: keep the largest of each, and raise if it is too large.
 
 
 class WorstError(NamedTuple):
-    """The worst error of a verb: over what is allowed, and where it was met."""
+    """The largest error of an operation relative to the allowed one, and its location."""
 
     share: float
     label: str
 
 
 class Judge:
-    """Compares what a backend found with what it should have found.
+    """Compares the results of a backend with the expected ones.
 
     Parameters
     ----------
     backend : Backend
-        Who is judged.
+        The tested backend.
 
     Attributes
     ----------
     worst : dict
-        The worst finding of each verb.
+        The largest error of each operation.
 
     Examples
     --------
@@ -319,7 +319,7 @@ class Judge:
         self.worst: dict[str, WorstError] = {}
 
     def close(self, verb: str, found: Array, wanted: Array, atol: Any, label: str) -> None:
-        """Keep the largest difference, over `atol`; undefined entries belong where they are."""
+        """Record the largest difference over `atol`; undefined entries must coincide."""
         assert found.shape == wanted.shape, f"{label}: {found.shape}, expected {wanted.shape}"
         with np.errstate(all="ignore"):
             same = (found == wanted) | (np.isnan(found) & np.isnan(wanted))
@@ -329,13 +329,13 @@ class Judge:
             self.worst[verb] = WorstError(worst, label)
 
     def shares(self) -> dict[str, float]:
-        """Return the worst error of each verb, over what is allowed."""
+        """Return the largest error of each operation relative to the allowed one."""
         return {verb: finding.share for verb, finding in self.worst.items()}
 
     def refuse(self) -> None:
-        """Raise if an error was larger than what is allowed."""
+        """Raise if an error exceeds the allowed one."""
         for verb, (share, label) in self.worst.items():
-            assert share <= 1.0, f"{verb} is off by {share:.3g} times what is allowed: {label}"
+            assert share <= 1.0, f"{verb} is off by {share:.3g} times the allowed error: {label}"
 
 
 # --- expressions ---------------------------------------------------------------------------------
@@ -403,9 +403,9 @@ def expressions(features: int) -> list[Expression]:
     ]
 
 
-# --- factorisations ------------------------------------------------------------------------------
+# --- factorizations ------------------------------------------------------------------------------
 #
-# Conformance of dense factorisations: Cholesky factors, eigenpairs, band reductions.
+# Conformance of dense factorizations: Cholesky factors, eigenpairs, band reductions.
 
 
 def check_factorisations(backend: Backend) -> None:
@@ -503,7 +503,7 @@ def _check_band(backend: Backend, A: Array, width: int) -> None:
 
 # --- boxes ---------------------------------------------------------------------------------------
 #
-# Conformance of box programmes on a stored matrix: the answer meets the KKT conditions.
+# Conformance of box programs on a stored matrix: the solution meets the KKT conditions.
 
 
 def check_box_programmes(backend: Backend) -> None:
@@ -594,7 +594,7 @@ def check_box_paths(backend: Backend) -> None:
 
 
 def _paths(rng: np.random.Generator, targets: Array) -> Iterator[BoxPath]:
-    """Return paths of classifiers, of tubes, and with two sums; the last rows are judged."""
+    """Return paths of classifiers, of tubes, and with two sums; the last rows are held out."""
     judged = np.array([88, 89, 3, 4, 5, 80, 79])
     for rows in (None, np.concatenate([np.arange(40, 77), np.arange(9, 30)]), rng.permutation(41)):
         own = np.arange(90) if rows is None else rows
@@ -649,15 +649,15 @@ def _check_step(
     np.testing.assert_allclose(answer.values[s], expected, rtol=0, atol=1e-4 * tol * size)
 
 
-# --- neighbours ----------------------------------------------------------------------------------
+# --- neighbors ----------------------------------------------------------------------------------
 #
-# Conformance kit for nearest neighbours: the rows that the reference finds, in its order.
+# Conformance kit for nearest neighbors: the rows that the reference finds, in its order.
 
 _NEIGHBOURS_SIZES = (2, 17, 192, 193, 400)  # rows around the edges of tiles
 
 
 def check_neighbours(backend: Backend) -> None:
-    """Compare the verb `neighbours` of a backend with the reference."""
+    """Compare the operation `neighbours` of a backend with the reference."""
     rng = np.random.default_rng(8)
     X, Y = rng.random((61, 20)), rng.random((215, 20))
     cosine = Dot() * RowProduct(SelfValue(Dot(), -0.5))
@@ -699,7 +699,7 @@ def _check_ties(backend: Backend, rng: np.random.Generator) -> None:
 def _neighbours_compare(
     backend: Backend, kernel: Expression, X: Points, Y: Points | None, count: int
 ) -> None:
-    label = f"{backend.name}: {count} neighbours by {kernel}, {type(X).__name__} {X.shape}"
+    label = f"{backend.name}: {count} neighbors by {kernel}, {type(X).__name__} {X.shape}"
     index, squared = backend.neighbours(kernel, X, Y, count)
     expected, distances = Reference().neighbours(kernel, X, Y, count)
     assert index.dtype == np.int64 and squared.dtype == np.float64, label
@@ -708,7 +708,7 @@ def _neighbours_compare(
     np.testing.assert_allclose(squared, distances, rtol=0, atol=1e-13 * scale, err_msg=label)
     assert (np.diff(squared, axis=1) >= 0).all(), label
     different = index != expected
-    if different.any():  # rounding may order differently only what is equally near
+    if different.any():  # rounding may change the order of equal distances only
         again = _distances(kernel, X, Y)
         found = np.take_along_axis(again, index, axis=1)
         expected_values = np.take_along_axis(again, expected, axis=1)

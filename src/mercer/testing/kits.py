@@ -21,7 +21,7 @@ from mercer.solvers.certificate import certify
 
 # --- kernel --------------------------------------------------------------------------------------
 #
-# Conformance kit for kernels: what every kernel must satisfy, one's own included.
+# Conformance kit for kernels: requirements of every kernel, including user-defined ones.
 
 # Relative to the largest entry: rounding in another order, no more.
 _ROUNDING = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 1e-5}
@@ -138,18 +138,18 @@ def _holds_function(kernel: Kernel) -> bool:
 
 # --- gram ----------------------------------------------------------------------------------------
 #
-# Conformance kit for Grams: however K is held, it must answer like the matrix it stands for.
+# Conformance kit for Grams: every representation of K must behave like the matrix.
 
 
 def check_gram(
     gram: Gram, K: Array, Z: Points | None = None, KZ: Array | None = None, rtol: float = 1e-10
 ) -> None:
-    """Compare every verb of a Gram with the matrix it should be.
+    """Compare every operation of a Gram with the expected matrix.
 
     Parameters
     ----------
     gram : Gram
-        What is tested.
+        The tested Gram.
     K : (n, n) array
         The matrix it stands for.
     Z : Points, optional
@@ -185,7 +185,7 @@ def check_gram(
 
 
 def _check_forms(gram: Gram, K: Array, atol: float) -> None:
-    """Compare what machines may ask for, where the Gram has it, with the matrix."""
+    """Compare optional operations of the Gram with the matrix."""
     n = len(K)
     assert gram.raw.shape == gram.shape
     assert gram.rank >= np.linalg.matrix_rank(K, tol=n * atol, hermitian=True)
@@ -214,16 +214,16 @@ def _check_cross(gram: Gram, Z: Points, KZ: Array, atol: float, V: Array) -> Non
 
 # --- solver --------------------------------------------------------------------------------------
 #
-# Conformance kit for solvers: an answer must be certified, repeatable, and end when asked to.
+# Conformance kit for solvers: a solution must be certified and repeatable, and stop on request.
 
 
 def check_solver(solver: Solver, problem: Any, tol: float | None = None) -> None:
-    """Run a solver on a problem it should take, and judge it by certificate alone.
+    """Run a solver on a problem that it supports, and verify it by certificate alone.
 
     Parameters
     ----------
     solver : Solver
-        What is tested.
+        The tested solver.
     problem : LinearSystem, RidgePath, Eigenproblem or BoxQP
         A problem of the solver's kind.
     tol : float, optional
@@ -239,7 +239,7 @@ def check_solver(solver: Solver, problem: Any, tol: float | None = None) -> None
     """
     refusal = solver.refuses(problem)
     assert refusal is None, refusal
-    assert solver.refuses(object()) is not None, "a solver must refuse what it cannot take"
+    assert solver.refuses(object()) is not None, "a solver must reject unsupported problems"
     solution = solver.run(problem, Watch())
     assert solution.status is Status.SOLVED, solution.status.value
     assert solution.seconds >= 0
@@ -249,4 +249,4 @@ def check_solver(solver: Solver, problem: Any, tol: float | None = None) -> None
     again = solver.run(problem, Watch())
     assert repr(certify(problem, again.value, tol)) == repr(certificate), "runs must repeat"
     warm = solver.run(problem, Watch(), start=solution.value)
-    assert certify(problem, warm.value, tol).ok, "a warm start must not spoil the answer"
+    assert certify(problem, warm.value, tol).ok, "a solution from a warm start must be certified"

@@ -113,7 +113,7 @@ def test_precomputed(tmp_path):
         (mercer.SVC(Sigmoid(-0.1)), TWO, "slope"),
         (mercer.SVC(multiclass="ovr"), MANY, "multiclass='ovo'"),
         (mercer.SVC(), np.where(TWO > 0, "a", "b"), "number them"),
-        (mercer.SVC(), np.where(TWO > 0, 2**40, 0), "32 bits"),
+        (mercer.SVC(), np.where(TWO > 0, 2**40, 0), "32-bit"),
         (mercer.SVC(probability=True), TWO, "without_probabilities"),
         (drop_in.SVC(kernel=lambda A, B: np.asarray(A) @ np.asarray(B).T), TWO, "function"),
     ],

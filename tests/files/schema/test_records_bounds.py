@@ -26,7 +26,7 @@ def test_a_bound_that_no_field_says_is_an_error_of_the_table(text):
         pass
 
     for describe in (record, machine):
-        with pytest.raises(ValueError, match=r"a: .* no field says how many there are"):
+        with pytest.raises(ValueError, match=r"a: .* no field gives their number"):
             describe(Fitted, text)
     assert "Fitted" not in RECORDS
 

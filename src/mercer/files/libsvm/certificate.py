@@ -22,10 +22,10 @@ from mercer.solvers.certificate import Certificate, certify
 
 # --- certificate ---------------------------------------------------------------------------------
 #
-# Is a LIBSVM model the optimum for its training data? Judged as every machine of the library is.
+# Certify that a LIBSVM model is optimal for its training data, as for every estimator.
 #
 # The file holds support vectors, in the 8 digits that LIBSVM writes, and their coefficients. They
-# are found again among the rows of the data, the programme is written for the data, and `certify`
+# are found again among the rows of the data, the program is written for the data, and `certify`
 # does the rest.
 
 _TOL = 1e-3  # LIBSVM's own: its option -e
@@ -33,14 +33,14 @@ _TOL = 1e-3  # LIBSVM's own: its option -e
 
 @dataclass(frozen=True)
 class LibsvmJudgement:
-    """A certificate of a LIBSVM model, and what it takes for granted.
+    """A certificate of a LIBSVM model, and its assumptions.
 
     Attributes
     ----------
     certificate : Certificate
         The verdict, by the data.
     assumptions : tuple of str
-        What the file does not hold and was given, or inferred.
+        Values that the file does not hold, and that were given or inferred.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def certify_libsvm_model(
     epsilon: float | None = None,
     tol: float = _TOL,
 ) -> LibsvmJudgement:
-    """Judge a LIBSVM model from its training data alone.
+    """Verify a LIBSVM model from its training data alone.
 
     Parameters
     ----------
@@ -85,18 +85,19 @@ def certify_libsvm_model(
         Labels or targets; None for one class.
     C : float or mapping from label to float, optional
         What slack cost (LIBSVM's -c, times -w of the class). The file does not hold it; without it
-        the largest coefficient is taken, and the judgement says so.
+        the largest coefficient is used, and the result lists this assumption.
     nu : float, optional
-        Of nu_svc and nu_svr, where it must be given (-n); of one_class the coefficients tell.
+        Required for nu_svc and nu_svr (LIBSVM's -n); for one_class it follows from the
+        coefficients.
     epsilon : float, optional
-        Half the width of the tube of epsilon_svr, where it must be given (-p).
+        Half the width of the tube; required for epsilon_svr (LIBSVM's -p).
     tol : float, default=1e-3
         How large a violation of the optimality conditions may be (-e).
 
     Returns
     -------
     LibsvmJudgement
-        The certificate, with its duality gap, and what was assumed.
+        The certificate, with its duality gap, and the assumptions.
 
     Examples
     --------
@@ -125,7 +126,7 @@ def certify_libsvm_model(
 
 def _targets(model: LibsvmModel, y: npt.ArrayLike | None, n: int) -> Array:
     if y is None:
-        raise ValueError(f"y=None: a {model.svm_type} model is judged beside its targets")
+        raise ValueError(f"y=None: the certificate of a {model.svm_type} model needs the targets")
     targets = np.asarray(y, dtype=np.float64)
     if targets.shape != (n,):
         raise ValueError(f"y has shape {targets.shape}, but X has {n} rows")
@@ -137,7 +138,7 @@ def _targets(model: LibsvmModel, y: npt.ArrayLike | None, n: int) -> Array:
 
 
 class _Question:
-    """The programme that the model answers, written for the data."""
+    """The program that the model solves, written for the data."""
 
     def __init__(
         self, model: LibsvmModel, points: Points, targets: Array, C: Any, nu: Any, epsilon: Any
@@ -151,7 +152,7 @@ class _Question:
         self._refuse_unused()
 
     def classes(self) -> tuple[BoxQP | Many, Dual | Duals]:
-        """Write one programme for each pair of classes, f > 0 for the first."""
+        """Write one program for each pair of classes, f > 0 for the first."""
         labels = self.model.labels
         assert labels is not None
         parts = [self._pair(p, a, b) for p, (a, b) in enumerate(self.model.pairs)]
@@ -191,10 +192,12 @@ class _Question:
             above = above + missing * room / room.sum()
             below = below - missing * room / room.sum()
         errors = np.sort(np.abs(self.targets - (self.gram @ coef + constant)))
-        # the tube that costs least beside f: a share nu of the rows outside
+        # the tube of least cost given f: a fraction nu of the rows outside
         tube = float(errors[max(0, self.n - int(np.ceil(float(self.nu) * self.n)))])
         tube = 0.0 if missing > 1e-9 * half else tube
-        self._say(f"the tube, which the file does not hold, is {tube:.6g}: that of nu beside f")
+        self._say(
+            f"the width of the tube, which the file does not hold, is {tube:.6g}, from nu and f"
+        )
         intercept = np.array([constant + tube, constant - tube])
         return problem, Dual(np.concatenate([above, below]), intercept)
 
@@ -251,7 +254,7 @@ class _Question:
         self._say(f"{name} = {float(value):.6g}, as given")
 
     def _refuse_unused(self) -> None:
-        """Refuse what the programme has no place for."""
+        """Raise an error for parameters that do not fit the problem."""
         kind = self.model.svm_type
         unused = {
             "C": self.C is not None and kind in ("nu_svc", "one_class"),
@@ -271,9 +274,9 @@ class _Question:
 
 
 def coefficients_of_rows(model: LibsvmModel, X: Points, targets: Array) -> Array:
-    """Return the coefficients of all training rows: zero where a row is no support vector.
+    """Return the coefficients of all training rows: zero unless a row is a support vector.
 
-    Rows are compared as they are and, where a support vector is none of them, in the 8 digits that
+    Rows are compared exactly and, if a support vector matches none of them, in the 8 digits that
     LIBSVM writes. Of equal rows (of one class) it does not matter which one is meant, but in
     regression: there the larger coefficient belongs to the larger target.
 

@@ -31,28 +31,28 @@ from mercer.rows.points import as_points, is_objects, is_sparse, row_count, take
 from mercer.solvers.base import Solution, Status
 from mercer.solvers.certificate import Certificate
 
-# --- machines ------------------------------------------------------------------------------------
+# --- estimators ----------------------------------------------------------------------------------
 #
-# From machines of the library to LIBSVM models and back: order of classes, signs, kernels.
+# From estimators to LIBSVM models and back: order of classes, signs, kernels.
 #
 # In a pair of classes LIBSVM's function is positive for the one that comes first in its labels,
 # Mercer's for the one that comes later in `classes_`. For two classes the labels are turned
-# round, so that coefficients stay as they are and a value of zero means the same class.
+# round, so that coefficients stay unchanged and a value of zero means the same class.
 
 _NOT_JUDGED = (
-    "read from a LIBSVM model file, which holds no training data to judge by; "
-    "mercer.files.certify_libsvm_model judges it beside them"
+    "read from a LIBSVM model file, which holds no training data; "
+    "mercer.files.certify_libsvm_model certifies it given the data"
 )
 _LARGEST_LABEL = 2**31 - 1  # of LIBSVM's int
 
 
 def model_of(machine: Any, *, without_probabilities: bool = False) -> LibsvmModel:
-    """Return a fitted machine as a LIBSVM model; what such a model cannot hold is refused by name.
+    """Return a fitted estimator as a LIBSVM model; raise for features the format does not support.
 
     Parameters
     ----------
     machine : SVC, SVR, OneClassSVM, the drop-ins of those, or LibsvmModel
-        The machine.
+        The estimator.
     without_probabilities : bool, default=False
         Whether to leave out probabilities that LIBSVM's format has no place for.
 
@@ -146,8 +146,8 @@ def _labels(machine: SVC) -> Array:
     whole = np.isfinite(numbers).all() and (numbers == np.round(numbers)).all()
     if classes.dtype.kind in "US" or not whole or np.abs(numbers).max() > _LARGEST_LABEL:
         raise ValueError(
-            f"SVC: labels such as {classes[0]!r} have no place in LIBSVM's files, whose labels are "
-            "whole numbers of 32 bits; number them and fit again, e.g. with "
+            f"SVC: labels such as {classes[0]!r} cannot be stored in a LIBSVM file, whose labels "
+            "are 32-bit integers; number them and fit again, e.g. with "
             "numpy.unique(y, return_inverse=True)"
         )
     return numbers.astype(np.int64)
@@ -218,26 +218,27 @@ def _vectors(machine: Any) -> Any:
 
 
 def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> Any:
-    """Return a machine of the library with the decision functions of a LIBSVM model.
+    """Return an estimator with the decision functions of a LIBSVM model.
 
-    It predicts, and can be drawn, exported and saved as other machines can. What a model file does
-    not hold is not made up: `solution_` and `certificate_` say that nothing was judged
-    (`certify_libsvm_model` judges a model beside its data), and `support_` merely counts the
-    support vectors. C is what the largest coefficient tells. Where votes of more than two classes
+    It predicts, and can be drawn, exported and saved like other estimators. Values that a model
+    file does not hold stay unset: `solution_` and `certificate_` state that nothing was verified
+    (`certify_libsvm_model` verifies a model given its data), and `support_` merely counts the
+    support vectors. C is the largest coefficient. If votes of more than two classes
     are equal, `SVC` goes by confidence, LIBSVM by the order of its labels.
 
     Parameters
     ----------
     model : LibsvmModel
-        The model; of precomputed kernels the largest row number is taken for that of training rows.
+        The model; for precomputed kernels the largest row number is used as number of training
+        rows.
     without_probabilities : bool, default=False
         Whether to leave out Platt's probabilities, which `SVC` has no place for; a model that has
-        them is refused otherwise.
+        them raises an error otherwise.
 
     Returns
     -------
     SVC, SVR or OneClassSVM
-        The machine.
+        The estimator.
 
     Examples
     --------
@@ -248,8 +249,8 @@ def machine_of(model: LibsvmModel, *, without_probabilities: bool = False) -> An
     held = any(one is not None for one in (model.prob_a, model.prob_b, model.density_marks))
     if held and not without_probabilities:
         raise ValueError(
-            "the model holds LIBSVM's probabilities, which machines of the library have no place "
-            "for; pass without_probabilities=True, or predict with the model itself"
+            "the model holds LIBSVM's probabilities, which Mercer's estimators do not support; "
+            "pass without_probabilities=True, or predict with the model itself"
         )
     largest = float(np.abs(model.dual_coef).max(initial=0.0)) or 1.0
     kernel = model.kernel
@@ -344,7 +345,7 @@ def _expansion(model: LibsvmModel, order: Array, coef: Array, offset: Array) -> 
 
 
 def _kept(machine: Any, model: LibsvmModel, order: Array) -> Any:
-    """Keep what all machines have; that nobody judged the answer is said, not left out."""
+    """Set the common attributes; they state that the solution was not verified."""
     given = model.kernel_type == "precomputed"
     machine.solution_ = Solution(_answer(machine), Status.UNKNOWN, 0, np.nan, "LIBSVM")
     machine.n_iter_ = 0
@@ -359,7 +360,7 @@ def _kept(machine: Any, model: LibsvmModel, order: Array) -> Any:
 
 # --- write model ---------------------------------------------------------------------------------
 #
-# Write LIBSVM model files: every number in 17 digits, so that it is read as it was.
+# Write LIBSVM model files: every number in 17 digits, so that it is read back exactly.
 
 _LINES_AT_ONCE = 4096
 _LOOKED_AT = 100  # support vectors at which both functions are evaluated
@@ -369,7 +370,7 @@ _ROUNDING = 1e-8  # of the largest value: half of the digits
 def write_libsvm_model(
     machine: Any, path: str | os.PathLike[str], *, without_probabilities: bool = False
 ) -> None:
-    r"""Write a fitted machine as a model file that LIBSVM's `svm-predict` reads.
+    r"""Write a fitted estimator as a model file that LIBSVM's `svm-predict` reads.
 
     LIBSVM itself writes support vectors in 8 digits; here they have 17, which it reads as well.
 
@@ -380,11 +381,11 @@ def write_libsvm_model(
         numbers, and more than two classes taken two by two.
     path : str or path
         Where to write; the file takes its name when it is whole. LIBSVM adds up products of rows
-        where a linear machine has weights: columns so far from zero that these sums cancel are
-        refused.
+        if a linear estimator has weights: columns so far from zero that these sums cancel raise an
+        error.
     without_probabilities : bool, default=False
         Whether to leave probabilities out. Those of `SVC` are not Platt's, so that LIBSVM's format
-        has no place for them: a machine that has them is refused otherwise.
+        does not support them: an estimator that has them raises an error otherwise.
 
     Examples
     --------
@@ -411,7 +412,7 @@ def write_libsvm_model(
 
 
 def _refuse_cancelling(machine: Any, model: LibsvmModel) -> None:
-    """Refuse a linear machine whose weights know more than coefficients times products of rows."""
+    """Raise if the weights of a linear estimator are not a sum of coefficients times rows."""
     if isinstance(machine, LibsvmModel) or not isinstance(machine.kernel_, Linear):
         return
     n = row_count(machine.support_vectors_)
@@ -498,7 +499,7 @@ def write_libsvm_data(
     y : array-like of shape (n_samples,) or None
         Numbers; None writes 0 for every row, as LIBSVM has it for rows without targets.
     path : str or path
-        Where to write; the file takes its name when it is whole.
+        Path of the file; the file gets its name once it is complete.
     precomputed : bool, default=False
         Whether X is a kernel matrix: of training rows against training rows, or of new rows against
         training rows. Then lines begin with the row's number, `0:i`, and no zero is left out.

@@ -39,12 +39,12 @@ PARAMETERS = {
 
 @dataclass(frozen=True, eq=False)
 class LibsvmModel:
-    """What a LIBSVM model file says, number by number, with LIBSVM's own order and signs.
+    """The contents of a LIBSVM model file, with LIBSVM's own order and signs.
 
     Attributes
     ----------
     svm_type : {"c_svc", "nu_svc", "one_class", "epsilon_svr", "nu_svr"}
-        The machine.
+        The type of support vector machine.
     kernel_type : {"linear", "polynomial", "rbf", "sigmoid", "precomputed"}
         The kernel.
     support_vectors : array or sparse array of shape (n_support, n_features)
@@ -54,11 +54,11 @@ class LibsvmModel:
         Coefficients: in row i of class a the one against class b is in column b - 1 if a < b, else
         in column b. One column for regression and one class.
     rho : array of shape (n_pairs,)
-        What is taken off each decision function.
+        Subtracted from each decision function.
     labels : int array of shape (n_classes,) or None
         Labels, in the order in which LIBSVM met them; for classifiers.
     counts : int array of shape (n_classes,) or None
-        How many support vectors each class has; for classifiers.
+        Number of support vectors of each class; for classifiers.
     degree : int
         Of the polynomial kernel.
     gamma, coef0 : float
@@ -230,7 +230,7 @@ class LibsvmModel:
 # Read LIBSVM model files. Nothing of a file is believed: every count is checked against lines.
 
 MOST_BYTES = 1 << 32  # of a file; a model of 10^6 rows and 100 columns has a third of it
-_DENSE_FROM = 0.2  # of entries that are there: above, sparse rows take more room than dense ones
+_DENSE_FROM = 0.2  # fraction of entries present: above, sparse rows take more memory than dense
 _BODY = b"0123456789+-.eE: \t\r\n"  # all that the lines of support vectors are made of
 
 
@@ -250,12 +250,12 @@ def read_libsvm_model(
     Returns
     -------
     LibsvmModel
-        What the file says. `machine_of` makes a machine of the library of it.
+        The contents of the file. `machine_of` makes an estimator from it.
 
     Raises
     ------
     LibsvmFormatError
-        Where the file is not such a model, with line and column.
+        If the file is not such a model, with line and column.
 
     Examples
     --------
@@ -365,7 +365,7 @@ class _Body:
         return index, values
 
     def _slowly(self, i: int, line: bytes, coef: Array) -> tuple[list[int], list[float]]:
-        """Read a line word by word, to say what is wrong with it."""
+        """Read a line word by word, to find its error."""
         number, m = self.header.end + 1 + i, len(coef)
         words = list(words_of(line))
         if len(words) < m:
@@ -445,12 +445,12 @@ class Header:
 
     @property
     def columns(self) -> int:
-        """How many coefficients each support vector has."""
+        """Number of coefficients of each support vector."""
         return int(self.values["nr_class"]) - 1
 
 
 def read_header(lines: list[bytes], source: str) -> Header:
-    """Read the lines up to "SV", and check what they say against one another."""
+    """Read the lines up to "SV", and check them for consistency."""
     header = Header()
     for number, line in enumerate(lines, 1):
         words = list(words_of(line))
@@ -503,7 +503,7 @@ def number_of(word: bytes, source: str, line: int, at: int, whole: bool) -> int 
     if not whole:
         return value
     if value != int(value) or abs(value) > LARGEST:
-        raise LibsvmFormatError(f"{shown!r} is not a whole number of 32 bits", source, line, at)
+        raise LibsvmFormatError(f"{shown!r} is not a 32-bit integer", source, line, at)
     return int(value)
 
 
@@ -519,7 +519,7 @@ def _check_header(header: Header, source: str) -> None:
     classifier = values["svm_type"] in CLASSIFIERS
     k = values["nr_class"]
     if not 2 <= k <= MOST_CLASSES or (k != 2 and not classifier):
-        raise wrong(f"nr_class {k} is no number of classes of {values['svm_type']}", "nr_class")
+        raise wrong(f"nr_class {k} is invalid for {values['svm_type']}", "nr_class")
     if values["total_sv"] < 0:
         raise wrong(f"total_sv {values['total_sv']} is negative", "total_sv")
     if values.get("gamma", 0.0) < 0 or values.get("degree", 0) < 0:
@@ -540,7 +540,7 @@ def _needed(values: dict[str, Any]) -> tuple[str, ...]:
 
 
 def _check_classes(values: dict[str, Any], classifier: bool, wrong: Any) -> None:
-    """Check labels, counts and probabilities against the kind of machine."""
+    """Check labels, counts and probabilities against the type of model."""
     allowed = {
         "label": classifier,
         "nr_sv": classifier,
@@ -585,7 +585,7 @@ def class_probabilities(values: Array, slopes: Array, offsets: Array, count: int
     slopes, offsets : (pairs,) array
         probA and probB: the first class has probability 1 / (1 + exp(A f + B)).
     count : int
-        How many classes there are.
+        Number of classes.
 
     Examples
     --------
@@ -659,16 +659,16 @@ def inlier_probabilities(values: Array, marks: Array) -> Array:
 
 # --- errors --------------------------------------------------------------------------------------
 #
-# What is wrong with a LIBSVM file, and where.
+# Errors of LIBSVM files, and their position.
 
 
 class LibsvmFormatError(ModelFormatError):
-    """A file that is no LIBSVM model.
+    """A file that is not a LIBSVM model.
 
     Parameters
     ----------
     message : str
-        What is wrong, and what was expected.
+        The error, and the expected content.
     source : str
         The file.
     line : int or None

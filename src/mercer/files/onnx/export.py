@@ -47,9 +47,9 @@ from mercer.rows.points import is_objects, to_dense
 
 # --- export --------------------------------------------------------------------------------------
 #
-# From a fitted machine to an ONNX file that says the same.
+# From a fitted estimator to an equivalent ONNX file.
 
-_LARGEST = 2**31 - 1  # bytes of a protobuf message: the whole file, since nothing lies beside it
+_LARGEST = 2**31 - 1  # bytes of a protobuf message, that is of the whole file
 
 
 def to_onnx(
@@ -58,13 +58,13 @@ def to_onnx(
     *,
     rows_sample: npt.ArrayLike | None = None,
 ) -> Any:
-    """Return a fitted machine as an ONNX graph in double precision.
+    """Return a fitted estimator as an ONNX graph in double precision.
 
     The graph is made of plain operators, with opset 17 and ir_version 8 (onnxruntime 1.12 and
-    later). Its input `X` is a table of doubles, (n, n_features). Before it is handed out it runs in
-    onnxruntime on sample rows: every value must be that of the machine to 1e-12 of the largest, or
-    to the rounding of the sums that it is, and every label off the border the same; else it is
-    refused.
+    later). Its input `X` is a table of doubles, (n, n_features). The graph is first run in
+    onnxruntime on sample rows. Every value must equal that of the estimator to 1e-12 of the
+    largest, or to the rounding of its sums. Every label off the decision boundary must be the same.
+    Otherwise the export raises `OnnxExportError`.
 
     Parameters
     ----------
@@ -74,21 +74,21 @@ def to_onnx(
         ProjectionPursuit, Whiten; KMeans, GaussianMixture; pipelines of those behind
         StandardScaler, MinMaxScaler and the projections; pipelines and table models (`mercer.fit`)
         behind `TablePreparation`, whose graph has one input for each column: (n, 1), doubles with
-        NaN where missing, or texts with the empty one where missing. Others are refused by name,
+        NaN if missing, or texts, empty if missing. Other estimators raise an error,
         and so are text and date columns.
     path : str or path, optional
-        Where to write; the file takes its name when it is whole.
+        Path of the file; the file gets its name once it is complete.
     rows_sample : array-like of shape (n_samples, n_features) or Table, optional
-        Rows to compare at beside those that the machine holds (support vectors, means), moved a
-        little and a lot, and points at which labels change.
+        Rows to compare at, in addition to those that the estimator holds (support vectors, means),
+        moved a little and a lot, and points at which labels change.
 
     Returns
     -------
     onnx.ModelProto
-        The graph. Classifiers have outputs `label`, `decision` and, where the machine has them,
+        The graph. Classifiers have outputs `label`, `decision` and, if the estimator has them,
         `probabilities`; regressors `prediction`; projections `transformed`; clusterings `label`
         with `squared_distances` (KMeans) or `probabilities` and `log_density` (GaussianMixture).
-        Its metadata say how near to the machine it came.
+        Its metadata hold the differences from the estimator.
 
     Examples
     --------
@@ -111,7 +111,7 @@ def to_onnx(
                 write_file(path, [model.SerializeToString()])
             return model
     raise OnnxExportError(
-        f"{type(machine).__name__}: the graph differs from the machine on {parity.rows} rows by "
+        f"{type(machine).__name__}: the graph differs from the estimator on {parity.rows} rows by "
         f"more than rounding: {parity}, relative to the largest value. Scale the columns, or use "
         "a larger penalty or scale, so that sums cancel less"
     )
@@ -139,8 +139,8 @@ def _rows(machine: Any, given: npt.ArrayLike | None) -> Array:
     width = getattr(machine, "n_features_in_", None)
     if width is None:
         raise OnnxExportError(
-            f"{type(machine).__name__} was fitted to sequences, or to what a function compares; "
-            "ONNX takes rows of numbers"
+            f"{type(machine).__name__}: it was fitted to sequences, or with a kernel that is a "
+            "function; ONNX export needs rows of numbers"
         )
     rows = np.zeros((0, int(width)))
     if given is not None:
@@ -156,7 +156,7 @@ def _made(machine: Any, width: int, differences: bool) -> tuple[Any, list[Output
     onnx = graph.onnx
     clash = {output.name for output in outputs} & {one.name for one in graph.inputs}
     if clash:
-        raise OnnxExportError(f"a column is called {clash.pop()!r}, as an answer is; rename it")
+        raise OnnxExportError(f"column {clash.pop()!r} has the name of an output; rename it")
     for output in outputs:  # names of their own
         graph.nodes.append(onnx.helper.make_node("Identity", [output.value], [output.name]))
     untyped = [onnx.helper.make_empty_tensor_value_info(output.name) for output in outputs]
@@ -167,7 +167,7 @@ def _made(machine: Any, width: int, differences: bool) -> tuple[Any, list[Output
         opset_imports=[onnx.helper.make_opsetid(*pair) for pair in sets.items()],
         ir_version=IR_VERSION,
         producer_name="mercer",
-        producer_version=sys.modules["mercer"].__version__,  # rooms do not import the front door
+        producer_version=sys.modules["mercer"].__version__,  # subpackages do not import mercer
     )
     if model.ByteSize() > _LARGEST:
         raise OnnxExportError(
@@ -180,7 +180,7 @@ def _made(machine: Any, width: int, differences: bool) -> tuple[Any, list[Output
 
 
 def _answers(machine: Any, graph: Graph, width: int) -> list[Output]:
-    """Add inputs and answers to a graph."""
+    """Add inputs and outputs to a graph."""
     preparation = _preparation(machine)
     if preparation is None:
         return exported(machine, graph, graph.input(INPUT, graph.onnx.TensorProto.DOUBLE, width))
@@ -193,7 +193,7 @@ def _answers(machine: Any, graph: Graph, width: int) -> list[Output]:
 
 
 def _type_outputs(onnx: Any, model: Any, outputs: list[Output]) -> None:
-    """Write the types of the answers, which ONNX finds from those of the nodes."""
+    """Write the types of the outputs, which ONNX infers from those of the nodes."""
     inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True)
     known = {value.name: value for value in inferred.graph.output}
     for place, output in enumerate(outputs):
@@ -243,7 +243,7 @@ def prepared(preparation: TablePreparation, graph: Graph) -> str:
 
 
 def refuse_columns(preparation: TablePreparation) -> None:
-    """Refuse columns that are neither numbers nor categories, by name."""
+    """Raise an error that names columns that are neither numbers nor categories."""
     plan = preparation.plan_
     for key, what in (("words", "text"), ("dates", "date"), ("sparse", "sparse")):
         if plan[key]:
@@ -260,7 +260,7 @@ def refuse_columns(preparation: TablePreparation) -> None:
 
 
 def _one_hot(graph: Graph, column: str, levels: list[str], gaps: bool) -> str:
-    """Return a column of 0 and 1 for each level, and for the empty text where gaps were known."""
+    """Return an indicator column per level, and for the empty text if values were missing."""
     words = [*levels, ""] if gaps else levels
     codes = graph.op(
         "LabelEncoder",
@@ -279,7 +279,7 @@ def _beside(graph: Graph, parts: list[str]) -> str:
 
 
 def table_sample(preparation: TablePreparation) -> Table:
-    """Return rows like those of the training table, with gaps and levels that it did not have."""
+    """Return rows like the training rows, with missing values and unknown levels."""
     rng, plan = np.random.default_rng(0), preparation.plan_
     columns: dict[str, Any] = {}
     for k, name in enumerate(plan["numbers"]):
@@ -304,9 +304,9 @@ def feeds_of(preparation: TablePreparation, table: Table) -> dict[str, Array]:
 
 # --- sample --------------------------------------------------------------------------------------
 #
-# Rows on which a graph is compared with its machine: like training rows, and near the border.
+# Rows for comparing a graph with its estimator: like training rows, and near the boundary.
 
-_SAMPLE_ROWS = 96  # that the machine holds, and as many again of other kinds
+_SAMPLE_ROWS = 96  # rows of the estimator, and as many again of other kinds
 _BISECTIONS = 30  # of a segment between two labels: 10^-9 of its length is left
 _NEAR = 1e-3  # of the spread of the rows
 
@@ -314,13 +314,13 @@ _NEAR = 1e-3  # of the spread of the rows
 def sample_rows(machine: Any, width: int) -> Array:
     """Return rows to compare at: (n, width).
 
-    Rows that the machine holds (support vectors, means), the same moved a little and moved a lot,
-    and for machines that give labels points where these change.
+    Rows that the estimator holds (support vectors, means), the same with small and large changes,
+    and for classifiers points where labels change.
 
     Parameters
     ----------
-    machine : fitted machine or pipeline
-        The machine.
+    machine : fitted estimator or pipeline
+        The estimator.
     width : int
         The number of columns of the rows it takes.
     """
@@ -348,14 +348,14 @@ def border_rows(
 
     Parameters
     ----------
-    machine : fitted machine or pipeline
+    machine : fitted estimator or pipeline
         With labels; others have no such points.
     rows : (n, d) array
-        Where to look.
+        Rows that span the search region.
     rng : Generator
         Source of random numbers.
     count : int
-        How many pairs of rows are tried.
+        Number of pairs of rows.
     """
     if not _gives_labels(machine):
         return rows[:0]
@@ -382,7 +382,7 @@ def _gives_labels(machine: Any) -> bool:
 
 
 def _held(machine: Any, width: int, rng: np.random.Generator) -> Array:
-    """Return rows that a machine or step holds; drawn ones where it holds none."""
+    """Return rows that an estimator or step holds; random ones if it holds none."""
     if isinstance(machine, StandardScaler):
         scale = machine.scale_ if machine.scale_ is not None else 1.0
         mean = machine.mean_ if machine.mean_ is not None else 0.0
@@ -398,7 +398,7 @@ def _held(machine: Any, width: int, rng: np.random.Generator) -> Array:
         return rng.normal(size=(_SAMPLE_ROWS, width))
     kept = rng.permutation(points.shape[0])[:_SAMPLE_ROWS]
     rows = to_dense(points[kept])
-    if len(rows) < _SAMPLE_ROWS // 4:  # a few means say where, and not how far apart rows are
+    if len(rows) < _SAMPLE_ROWS // 4:  # a few means show the location, not the spread
         scale = rows.std(axis=0) + (1.0 if len(rows) < 2 else 0.0)
         more = rows[rng.integers(len(rows), size=_SAMPLE_ROWS)] + scale * rng.normal(
             size=(_SAMPLE_ROWS, width)
@@ -451,28 +451,28 @@ def _is_nonnegative(machine: Any) -> bool:
 
 # --- parity --------------------------------------------------------------------------------------
 #
-# Does a graph say what its machine says? Compared in onnxruntime, before it is handed out.
+# Compare a graph with its estimator in onnxruntime, before it is returned.
 
 Feeds = dict[str, Array]
 
 PARITY = 1e-12  # of the largest value
 _ROUNDING = 4 * float(np.finfo(np.float64).eps)  # of the sums that values are
-_CLEAR = 1e-9  # of the largest value: nearer to a border, rounding may decide for either side
+_CLEAR = 1e-9  # of the largest value: nearer to a boundary, rounding may decide
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How far a graph is from its machine.
+    """The difference between a graph and its estimator.
 
     Attributes
     ----------
     errors : dict of str to float
-        The largest difference of each answer over the largest value; of labels, the share of rows
-        off the border on which they differ.
+        The largest difference of each output over the largest value; of labels, the fraction of
+        rows off the boundary on which they differ.
     allowed : dict of str to float
-        What each may be.
+        The bound on each.
     rows : int
-        How many rows were compared.
+        Number of compared rows.
     """
 
     errors: dict[str, float]
@@ -481,7 +481,7 @@ class Parity:
 
     @property
     def ok(self) -> bool:
-        """Whether no answer differs by more than it may."""
+        """Whether every output is within its bound."""
         return all(error <= self.allowed[name] for name, error in self.errors.items())
 
     def __str__(self) -> str:
@@ -492,7 +492,7 @@ class Parity:
 
 
 def run(model: bytes, feeds: dict[str, Array]) -> dict[str, Array]:
-    """Return the answers of a graph, by name, to inputs by name."""
+    """Return the outputs of a graph, by name, for inputs by name."""
     runtime = require_runtime()
     options = runtime.SessionOptions()
     options.log_severity_level = 3  # errors alone
@@ -502,18 +502,18 @@ def run(model: bytes, feeds: dict[str, Array]) -> dict[str, Array]:
 
 
 def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Feeds) -> Parity:
-    """Compare all answers at rows X.
+    """Compare all outputs at rows X.
 
     Parameters
     ----------
-    machine : fitted machine or pipeline
-        The machine.
+    machine : fitted estimator or pipeline
+        The estimator.
     model : bytes
-        The serialised graph.
+        The serialized graph.
     outputs : list of Output
-        Its answers.
+        The outputs of the graph.
     X : (n, d) array or Table
-        Where to compare.
+        Rows to compare at.
     feeds : dict of str to array
         The same as inputs of the graph.
     """
@@ -542,7 +542,7 @@ def compare(machine: Any, model: bytes, outputs: list[Output], X: Any, feeds: Fe
 
 
 def _clear(machine: Any, X: Any, rounding: float) -> Array:
-    """Return which rows are off every border at which an answer jumps."""
+    """Return which rows are off every boundary at which an output jumps."""
     last, steps = last_of(machine)
     values = border_values(last, through(steps, X))
     if isinstance(machine, TableModel) and machine.threshold is not None:
@@ -558,7 +558,7 @@ def border_values(machine: Any, X: Array) -> Array | None:
 
     Parameters
     ----------
-    machine : fitted machine
+    machine : fitted estimator
         Not a pipeline.
     X : (n, d) array
         Rows.

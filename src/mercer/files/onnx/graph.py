@@ -26,7 +26,7 @@ _MISSING = 'to_onnx needs the packages onnx and onnxruntime: pip install "mercer
 
 
 def require_onnx() -> Any:
-    """Return the module `onnx`; say how to get it where it is not installed."""
+    """Return the module `onnx`; the error explains how to install it."""
     try:
         import onnx  # noqa: PLC0415  optional
     except ImportError as error:
@@ -35,7 +35,7 @@ def require_onnx() -> Any:
 
 
 def require_runtime() -> Any:
-    """Return the module `onnxruntime`; say how to get it where it is not installed."""
+    """Return the module `onnxruntime`; the error explains how to install it."""
     try:
         import onnxruntime  # noqa: PLC0415  optional
     except ImportError as error:
@@ -70,7 +70,7 @@ class Graph:
         """Add an input of the graph: (n, width)."""
         taken = [one.name for one in self.inputs]
         if not name or name in taken:
-            raise OnnxExportError(f"a column is called {name!r}, which is no name of an input")
+            raise OnnxExportError(f"column {name!r}: ONNX does not accept this name of an input")
         made = self.onnx.helper.make_tensor_value_info(name, kind, ["n", width])
         self.inputs.append(made)
         return name
@@ -141,8 +141,8 @@ class Graph:
     def scaled(self, a: str, factors: Any) -> str:
         """Multiply each column by its factor.
 
-        Never by a scalar: onnxruntime moves a scalar beside a matrix product into an attribute of
-        that product, which is a float32.
+        Never by a scalar: onnxruntime moves a scalar factor of a matrix product into an attribute
+        of that product, which is a float32.
         """
         factors = np.atleast_1d(np.asarray(factors, dtype=np.float64))
         if len(factors) == 1:
@@ -189,7 +189,7 @@ class Graph:
         Parameters
         ----------
         states : sequence of str
-            What is carried along, at the beginning.
+            Initial states.
         columns : sequence of str
             Tables whose columns are gone through together, transposed: (d, n) and (d, m).
         body : callable
@@ -219,14 +219,14 @@ def _content(array: Array) -> Any:
 
 # --- outputs -------------------------------------------------------------------------------------
 #
-# What a graph answers, and which method of the machine says the same.
+# The outputs of a graph, and the methods of the estimator that return the same.
 
 LABELS = "label"
 
 
 @dataclass(frozen=True)
 class Output:
-    """One answer of a graph.
+    """One output of a graph.
 
     Attributes
     ----------
@@ -235,9 +235,9 @@ class Output:
     value : str
         The value in the graph.
     method : str
-        The method of the machine that gives the same.
+        The method of the estimator that gives the same.
     of : callable or None
-        What is done to what the method gives, to be the same.
+        Applied to the result of the method, to give the same.
     """
 
     name: str
@@ -246,24 +246,24 @@ class Output:
     of: Callable[[Array], Array] | None = None
 
     def expected(self, machine: Any, X: Array) -> Array:
-        """Return what the machine itself answers."""
+        """Return the result of the estimator itself."""
         answer = np.asarray(getattr(machine, self.method)(X))
         return answer if self.of is None else self.of(answer)
 
 
 @singledispatch
 def exported(machine: Any, graph: Graph, x: str) -> list[Output]:
-    """Add the answers of a fitted machine at rows x to a graph."""
+    """Add the outputs of a fitted estimator at rows x to a graph."""
     raise OnnxExportError(
-        f"{type(machine).__name__} is not exported to ONNX; docs/guide/exchange.md lists what is"
+        f"{type(machine).__name__} has no ONNX export; docs/guide/exchange.md lists the estimators"
     )
 
 
 @singledispatch
 def transformed(machine: Any, graph: Graph, x: str) -> str:
-    """Add what a fitted transformer makes of rows x to a graph."""
+    """Add the output of a fitted transformer for rows x to a graph."""
     raise OnnxExportError(
-        f"{type(machine).__name__} is not exported as a step before a machine; scale with "
+        f"{type(machine).__name__} has no ONNX export as a step of a pipeline; scale with "
         "StandardScaler, MinMaxScaler, LogShift or Whiten, project with PCA, CCA or Fisher's"
     )
 
@@ -304,7 +304,7 @@ def softmax(graph: Graph, scores: str) -> str:
 
 
 def log_softmax(graph: Graph, scores: str) -> str:
-    """Return scores less the logarithm of the sum of their exponentials."""
+    """Return scores minus the logarithm of the sum of their exponentials."""
     top = graph.op("ReduceMax", scores, axes=[1], keepdims=1)
     less = graph.sub(scores, top)
     return graph.sub(less, graph.op("Log", graph.sum_columns(graph.op("Exp", less))))
@@ -321,7 +321,7 @@ def squared_lengths(graph: Graph, rows: str) -> str:
 
 
 class OnnxExportError(ValueError):
-    """A machine, a kernel or a step that has no form in ONNX, or whose graph says something else.
+    """An estimator, a kernel or a step without a form in ONNX, or a graph that differs from it.
 
     Examples
     --------

@@ -60,7 +60,7 @@ from mercer.machines.neighbors.nearest_mean import rows_as_features
 from mercer.machines.svm.multiclass import ByClass
 from mercer.rows.points import is_sparse, to_dense
 
-# --- what is done to rows before they are compared -----------------------------------------------
+# --- maps of rows before they are compared -------------------------------------------------------
 
 
 def stepped(steps: Steps, graph: Graph, x: str) -> str:
@@ -99,7 +99,7 @@ def _(step: LinearMap, graph: Graph, x: str) -> str:
 def _(step: Mapped, graph: Graph, x: str) -> str:
     raise OnnxExportError(
         f"the kernel maps rows by {step.function!r}, a function of Python, which ONNX cannot hold; "
-        "map the rows before they are passed to the machine"
+        "map the rows before you pass them to the estimator"
     )
 
 
@@ -110,7 +110,7 @@ def _(step: NearOne, graph: Graph, x: str) -> str:
 
 @_step.register
 def _(step: Squarable, graph: Graph, x: str) -> str:
-    return x  # refuses such rows
+    return x  # raises for such rows
 
 
 # --- statistics: one rule each -------------------------------------------------------------------
@@ -276,7 +276,7 @@ class RowPairs:
 
     @property
     def count(self) -> int:
-        """How many values each new row has."""
+        """Number of values in each new row."""
         return 1 if self.Y is None else int(self.Y.shape[0])
 
     def statistic(self, e: Statistic) -> str:
@@ -294,7 +294,7 @@ def kernel_values(expression: Expression, graph: Graph, x: str, Y: Points) -> st
     expression : Expression
         The kernel, columns by number.
     graph : Graph
-        Where nodes are added.
+        The graph that receives the nodes.
     x : str
         The new rows.
     Y : (m, d) array
@@ -441,7 +441,7 @@ def features(phi: Any, graph: Graph, x: str) -> str:
     phi : FeatureMap, CenteredFeatures or callable
         The feature map.
     graph : Graph
-        Where nodes are added.
+        The graph that receives the nodes.
     x : str
         The new rows.
     """
@@ -506,7 +506,7 @@ def _(e: SymmetricSum, graph: Graph, x: str, d: int) -> str:
     if e.degree == 1:
         return rows
     if e.degree > m:
-        raise OnnxExportError(f"there are no sets of {e.degree} of {m} columns")
+        raise OnnxExportError(f"{m} columns have no subsets of {e.degree} columns")
     tails = [[comb(m - i - 1, q) for i in range(m)] for q in range(1, e.degree)]
     return _grown(graph, rows, m, tails)
 

@@ -132,7 +132,7 @@ def _decision(scheme: Scheme, graph: Graph, values: str) -> str:
 
 
 def _coupled(scheme: OneVsOne, graph: Graph, later: str) -> str:
-    """Minimise sum (r_ba p_a - r_ab p_b)^2 with sum p = 1.
+    """Minimize sum (r_ba p_a - r_ab p_b)^2 with sum p = 1.
 
     With Q the matrix of the squares, (Q + ee') p is a multiple of e at the minimum; that matrix is
     positive definite, so elimination needs no pivots.
@@ -547,14 +547,14 @@ def _(machine: NaiveBayes, graph: Graph, x: str) -> list[Output]:
 
 
 def _with_gaps(graph: Graph, x: str) -> tuple[str, str]:
-    """Return columns with zeros where entries are missing, and ones where they are not."""
+    """Return columns with zeros for missing entries, and the indicators of present ones."""
     missing = graph.op("IsNaN", x)
     present = graph.op("Cast", graph.op("Not", missing), to=graph.onnx.TensorProto.DOUBLE)
     return graph.where(missing, graph.number(0.0), x), present
 
 
 def _bells(graph: Graph, x: str, model: Any) -> list[str]:
-    """Return the two parts of Gaussian log-densities: squares, and constants of what is there."""
+    """Return the two parts of Gaussian log-densities: squares, and constants of present entries."""
     missing, (_, present) = graph.op("IsNaN", x), _with_gaps(graph, x)
     columns = []
     for mean, variance in zip(model.mean, model.variance, strict=True):
@@ -604,7 +604,7 @@ def _margins(machine: Any, graph: Graph, scores: str, loss: Any, threshold: floa
 
 # --- linear steps --------------------------------------------------------------------------------
 #
-# Steps before a machine, and machines made of machines: pipelines, tuned ones.
+# Preprocessing steps, and estimators made of estimators: pipelines, tuned ones.
 
 
 @transformed.register
@@ -675,7 +675,7 @@ def _(machine: Any, graph: Graph, x: str) -> list[Output]:
 
 
 def table_answers(model: TableModel, graph: Graph, answers: list[Output]) -> list[Output]:
-    """Return the answers of a table model: classes in its order, and its own threshold."""
+    """Return the outputs of a table model: classes in its order, and its own threshold."""
     if model.task == "regression":
         return answers
     own = np.asarray(model.pipeline.classes_).tolist()
@@ -696,14 +696,16 @@ def table_answers(model: TableModel, graph: Graph, answers: list[Output]) -> lis
 
 
 def last_of(machine: Any) -> tuple[Any, list[Any]]:
-    """Return the machine that decides, out of pipelines and searches, and the steps before it."""
+    """Return the final estimator of pipelines and searches, and the steps before it."""
     if isinstance(machine, TableModel):
         return last_of(machine.pipeline)
     if isinstance(machine, Tuned | GridSearchCV | RandomizedSearchCV):
         return last_of(machine.best_estimator_)
     if isinstance(machine, Pipeline):
         if machine.steps[-1][1] in (None, "passthrough"):
-            raise OnnxExportError("a pipeline that ends in 'passthrough' has no machine to export")
+            raise OnnxExportError(
+                "a pipeline that ends in 'passthrough' has no estimator to export"
+            )
         steps = [step for _, step in machine.steps[:-1] if step not in (None, "passthrough")]
         last, more = last_of(machine.steps[-1][1])
         return last, steps + more
@@ -719,7 +721,7 @@ def through(steps: list[Any], X: Any) -> Any:
 
 # --- drop ins ------------------------------------------------------------------------------------
 #
-# Drop-ins for scikit-learn's classes: what the machine inside says, under the names outside.
+# Drop-ins for scikit-learn's classes: results of the inner estimator under their public names.
 
 
 @exported.register(KernelPCA)

@@ -1,4 +1,4 @@
-"""The fixed table of what a model file may hold: every class by name, every field with its type."""
+"""The fixed table of the contents of model files: classes by name, fields with their types."""
 
 from mercer.files.schema import (  # noqa: F401  imported for the records they make
     bayes,

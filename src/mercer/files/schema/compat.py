@@ -229,7 +229,7 @@ machine(
 )
 
 
-# --- neighbours: scikit-learn's trees are made again, not stored ----------------------------------
+# --- neighbors: scikit-learn's trees are made again, not stored ----------------------------------
 
 _TREES = {"kd_tree": KDTree, "ball_tree": BallTree}
 
@@ -245,11 +245,11 @@ def _make_neighbors(found: Fields) -> Any:
     counts = [len(c) for c in found["classes_"]] if isinstance(found["classes_"], list) else []
     codes = found["_y"]
     if codes.ndim != 1 + bool(counts) or (codes < 0).any():
-        raise ValueError("the labels of rows are of other questions than the classes")
+        raise ValueError("the labels of rows belong to other problems than the classes")
     if counts and (codes.shape[1] != len(counts) or (codes >= counts).any()):
         raise ValueError("the labels of rows are not among the classes")
     if method not in ("brute", *_TREES):
-        raise ValueError(f"there is no search {method!r:.60}")
+        raise ValueError(f"unknown search {method!r:.60}")
     made._tree = None
     if method in _TREES:
         options = found["effective_metric_params_"]

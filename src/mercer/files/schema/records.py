@@ -24,7 +24,7 @@ from mercer.kernels import Kernel
 # A pattern such as ``(\w+\s?)+!`` takes time exponential in the length of a text, and a file is
 # not trusted to hold none. Taken is one class of characters, repeated: its matches are the runs
 # of these characters, found in one pass. A boundary ``\b`` may end it where the characters are
-# those of words, since a run ends at one by itself; after other classes each shorter end would be
+# those of words, since a run ends at one anyway; after other classes each shorter end would be
 # tried.
 
 _LONGEST = 200  # signs of a pattern
@@ -81,12 +81,12 @@ def is_linear_pattern(value: Any) -> bool:
 # rows                 rows of numbers, dense or CSR, or strings or lists of strings
 # csr                  a sparse array
 # kernel expression    by their text
-# param                whatever a parameter may be: all of the above, lists, machines
+# param                any value of a parameter: all of the above, lists, estimators
 # Name, @group         a record of that name, or of a group of names
 # ===================  ===================================================================
 #
 # Sizes are letters, equal wherever a record has the same letter, or numbers: `coef: f8[s,k]`
-# beside `points: rows[s,d]` says that there is a coefficient for each point. `Name{k=c}` says
+# with `points: rows[s,d]` states that there is a coefficient for each point. `Name{k=c}` states
 # that the size k inside is c here; `int=d` that the number is the size d; `i8[n]<k` that all
 # entries are places among k, which another field must say: the table is not built otherwise. With
 # `i8[n]<k?` that field may lack, as it does in files of earlier releases.
@@ -118,12 +118,12 @@ class Option:
 
 @dataclass(frozen=True)
 class Type:
-    """What a field may hold: one of several options.
+    """The type of a field: one of several options.
 
     Attributes
     ----------
     text : str
-        As it was written.
+        The text of the type.
     options : tuple of Option
         Any of these.
     """
@@ -158,7 +158,7 @@ def _split(text: str) -> list[str]:
 def _read_option(text: str) -> Option:
     found = _OPTION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no type")
+        raise ValueError(f"{text!r} is not a type")
     sizes, given = found["sizes"], found["given"]
     return Option(
         found["name"],
@@ -214,7 +214,7 @@ class Checker:
     sizes_of: SizesOf
 
     def fits(self, value: Any, kind: Type, sizes: Sizes) -> bool:
-        """Return whether a value is of a type; what its sizes are is added to `sizes`."""
+        """Return whether a value is of a type; add its sizes to `sizes`."""
         for option in kind.options:
             trial = dict(sizes)
             if self._is(value, option, trial):
@@ -266,7 +266,7 @@ class Checker:
 
 
 def _bind(symbols: tuple[str, ...], shape: tuple[int, ...], sizes: Sizes) -> bool:
-    """Return whether sizes agree with what they are elsewhere; new ones are kept."""
+    """Return whether sizes agree with those found before; keep new ones."""
     if len(symbols) != len(shape):
         return False
     for symbol, size in zip(symbols, shape, strict=True):
@@ -389,9 +389,9 @@ class Record:
     parameters : frozenset of str
         Those that the constructor takes.
     group : str
-        What group it belongs to, if any.
+        Its group, if any.
     whole : bool
-        Whether a file may hold it as its machine.
+        Whether a file may hold it as its estimator.
     state : callable
         Returns the fields of an object.
     make : callable
@@ -453,7 +453,7 @@ ENUMS: dict[str, type[Enum]] = {}
 FUNCTIONS: dict[str, Callable[..., Any]] = {}
 _NAMES: dict[type, str] = {}
 _GROUPS: dict[str, frozenset[str]] = {}
-_EXPLAINED = {  # types whose text alone does not say what is right
+_EXPLAINED = {  # types whose text alone does not explain itself
     "pattern": r"one class of characters, repeated, such as \w+ or [a-z]{2,} (what other patterns "
     "take may grow without bound)"
 }
@@ -491,7 +491,7 @@ def record(
     said = set().union(*map(sizes_said, types.values()))
     for each, typed in types.items():
         if not bounds_of(typed) <= said:
-            raise ValueError(f"{name}.{each}: {typed.text}: no field says how many there are")
+            raise ValueError(f"{name}.{each}: {typed.text}: no field gives their number")
     parameters = frozenset(_parameters(kind))
     if not closed:
         for parameter in parameters - types.keys():
@@ -558,12 +558,12 @@ def name_of(value: Any) -> str | None:
 
 
 def check_fields(described: Record, found: Fields, inside: Mapping[int, Sizes]) -> Sizes:
-    """Refuse fields that are not those of a record; return their sizes.
+    """Raise an error if the fields are not those of a record; return their sizes.
 
     Parameters
     ----------
     described : Record
-        What is expected.
+        The expected record.
     found : dict
         The fields.
     inside : mapping of int to dict
@@ -602,9 +602,9 @@ def _show_sizes(kind: Type, sizes: Sizes) -> str:
     return ", ".join(f"{s} = {sizes[s]}" for s in dict.fromkeys(letters) if s != "_" and s in sizes)
 
 
-# --- machine -------------------------------------------------------------------------------------
+# --- estimator -----------------------------------------------------------------------------------
 #
-# Machines: records that a file may hold as a whole.
+# Estimators: records that a file may hold as a whole.
 
 _COLUMNS = """
     n_features_in_?: int=d
@@ -622,14 +622,14 @@ FITTED = JUDGED + "kernel_: kernel\n"
 
 
 def machine(kind: type, text: str, *, name: str = "", **options: Any) -> None:
-    """Let files hold a machine; its columns are described here, its parameters need no words.
+    """Register an estimator; its attributes are described here, its parameters need no description.
 
     Parameters
     ----------
     kind : type
         The class.
     text : str
-        What its fit leaves: lines of "name, name: type".
+        Its fitted attributes: lines of "name, name: type".
     name : str
         Its name in files, if that is not the name of the class.
     **options : object

@@ -26,7 +26,7 @@ from mercer.machines.ridge.problem import Coefficients, PathValue
 
 
 def check_functions(machine: Any) -> None:
-    """Refuse classes that are not as many as functions tell apart."""
+    """Raise an error if the number of classes does not match the number of functions."""
     classes, functions = len(machine.classes_), machine.solution_.value.coef.shape[1]
     if functions != (1 if classes == 2 else classes):
         raise ValueError(f"{classes} classes do not have {functions} function(s)")

@@ -171,7 +171,7 @@ record(
     NystromFeatures,
     "expression: expression\nlandmarks: rows[w,d]\ninverse: f8[w,w]\nfactor?: none",
     group="phi",
-    state=NystromFeatures.__getstate__,  # with L^-1, also where a card holds L
+    state=NystromFeatures.__getstate__,  # with L^-1, also if a GPU holds L
 )
 record(ExactFeatures, "map: FeatureMap{d=d}", group="phi")
 record(FourierFeatures, "frequencies: f8[d,_]\namplitude: float", group="phi")

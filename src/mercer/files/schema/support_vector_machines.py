@@ -17,7 +17,7 @@ from mercer.machines.svm.svr import SVR
 
 
 def _duals(value: Duals) -> Fields:
-    """Put the answers of many programmes one after another: there may be thousands."""
+    """Concatenate the solutions of many programs: there may be thousands."""
     coefs = [np.asarray(part.coef, dtype=np.float64) for part in value.parts]
     constants = [np.atleast_1d(np.asarray(part.intercept, float)) for part in value.parts]
     return {
@@ -33,15 +33,15 @@ def _make_duals(found: Fields) -> Duals:
     ends, counts = found["ends"], found["counts"]
     stops = np.cumsum(counts)
     if len(ends) and (ends[0] < 0 or (np.diff(ends) < 0).any() or (counts < 0).any()):
-        raise ValueError("the ends of the answers go back")
+        raise ValueError("the ends of the solutions decrease")
     if (ends[-1] if len(ends) else 0) != len(found["coef"]):
-        raise ValueError("the answers do not end where the last does")
+        raise ValueError("the solutions do not end where the last does")
     if (stops[-1] if len(stops) else 0) != len(found["intercept"]):
-        raise ValueError("there are other constants than answers")
+        raise ValueError("the number of constants differs from the number of solutions")
     coefs = np.split(found["coef"], ends[:-1]) if len(ends) else []
     constants = np.split(found["intercept"], stops[:-1]) if len(ends) else []
     if (counts[found["plain"]] != 1).any():
-        raise ValueError("an answer has no single constant")
+        raise ValueError("a solution has no single constant")
     parts = zip(coefs, constants, found["plain"], strict=True)
     return Duals(tuple(Dual(a, float(b[0]) if plain else b) for a, b, plain in parts))
 
@@ -72,7 +72,7 @@ def _width(expansion: Any) -> int:
 def _check_classifier(machine: SVC) -> None:
     classes = len(machine.classes_)
     if machine._scheme.count != classes:
-        raise ValueError(f"{machine._scheme.count} classes were learnt, and {classes} have labels")
+        raise ValueError(f"the fit has {machine._scheme.count} classes, but {classes} have labels")
     held = hasattr(machine, "support_")
     if held != hasattr(machine, "n_support_") or held != hasattr(machine, "dual_coef_"):
         raise ValueError("of support vectors and their coefficients, some are there alone")
@@ -108,7 +108,7 @@ record(
 )
 record(Calibration, "scheme: @scheme\nslopes: f8[_,_]")
 
-# a machine made of a file of LIBSVM has no solution of its own, and nothing was judged
+# an estimator made of a LIBSVM file has no solution of its own, and no verified certificate
 _FITTED = FITTED.replace("solution_:", "solution_?:").replace("_judgement:", "_judgement?:")
 _SUPPORT = """
     n_iter_?: int

@@ -42,7 +42,7 @@ def _annotated(kind: Any, **others: str) -> str:
 
 
 def _without_table(value: Any) -> Fields:
-    """Leave the training rows out: a model needs those that its machine keeps, and no others."""
+    """Drop the training rows: a model needs only those that its estimator keeps."""
     bare = replace(value, table=None)
     return {each.name: getattr(bare, each.name) for each in fields(bare)}
 

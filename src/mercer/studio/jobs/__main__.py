@@ -3,7 +3,7 @@
 Each line on standard input is a message: a request, the number of one to break off, or a table.
 Each line on standard output is "number kind text", the text ready for the page. A thread listens,
 so that a fit can be broken off: it raises KeyboardInterrupt in the working thread, which every fit
-of the library answers within a second. When the pipe is closed, the process ends.
+of the library raises again within a second. When the pipe is closed, the process ends.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.table import limited_memory
 from mercer.studio.limits import RefusalError, StudioLimits
 
-_WORDS = 2000  # characters of a refusal
-# what the library says of data and parameters that do not suit; its words are for people
+_WORDS = 2000  # characters of an error message
+# errors of the library for unsuitable data and parameters; they are written for users
 REFUSED = (ValueError, TypeError, ArithmeticError, MemoryError, RuntimeError)
 
 
@@ -51,7 +51,7 @@ class Process:
     inward : text stream
         Messages, a line each.
     outward : text stream
-        What is told.
+        Outgoing messages.
     """
 
     def __init__(self, inward: IO[str], outward: IO[str]) -> None:
@@ -73,7 +73,7 @@ class Process:
     def _listen(self) -> None:
         for line in self.inward:
             message = json.loads(line)
-            if "begin" in message:  # another page, which counts its requests anew
+            if "begin" in message:  # another page, which starts its own count of requests
                 with self.lock:
                     self.broken_off.clear()
                 continue
@@ -84,7 +84,7 @@ class Process:
                 self.broken_off.add(message["cancel"])
                 if self.current == message["cancel"]:
                     signal.raise_signal(signal.SIGINT)  # the handler runs in the main thread
-        os._exit(0)  # whoever asked is gone: nobody waits for the fit that may be running
+        os._exit(0)  # the client is gone, so the running fit has no reader
 
     def _interrupted(self, number: int, frame: Any) -> None:
         if self.current in self.broken_off:
@@ -138,7 +138,7 @@ class Process:
             self._say(request["id"], "progress", {"do": request["do"], **fields})
 
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # those of fits are told; nobody reads the others here
+            warnings.simplefilter("ignore")  # fits report their own warnings
             return job_of(request["do"])(self.bench, request, tell)
 
     def _say(self, name: int, kind: str, fields: dict[str, Any]) -> None:

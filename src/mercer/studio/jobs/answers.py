@@ -14,13 +14,13 @@ from mercer.studio.jobs.bench import Bench
 from mercer.studio.jobs.fitting import Tell, how_it_ended
 from mercer.studio.scenes import Scene
 
-# --- answers -------------------------------------------------------------------------------------
+# --- responses -----------------------------------------------------------------------------------
 #
-# The answer to a fit: how it ended, and what is drawn of it.
+# The response to a fit: its status, and what the page draws.
 
 
 def answer_of(scene: Scene, fitted: Fitted) -> dict[str, Any]:
-    """Return all fields of the answer to a fit."""
+    """Return all fields of the response to a fit."""
     pictures = _curve(scene, fitted) if scene.task == "regression" else _plane(scene, fitted)
     return {
         **how_it_ended(fitted),
@@ -37,7 +37,7 @@ def kernel_words(fitted: Fitted) -> dict[str, Any]:
 
 
 def layers_of(entry: Entry, fitted: Fitted) -> dict[str, Any]:
-    """Return what is drawn over the surface; fields of the same name are joined."""
+    """Return the elements on top of the surface; fields of the same name are joined."""
     found: dict[str, Any] = {}
     for layer in entry.layers:
         for name, value in layer(fitted).items():
@@ -83,11 +83,11 @@ def _of_table(scene: Scene, rows: SceneRows) -> dict[str, Any]:
 
 # --- fit job -------------------------------------------------------------------------------------
 #
-# `fit`: fit the machine of a scene and draw it.
+# `fit`: fit the estimator of a scene and draw it.
 
 
 def fit_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Fit, and return how it ended and what is drawn of it."""
+    """Fit; return the status and the drawing."""
     scene, fitted = bench.fitted(request, tell)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

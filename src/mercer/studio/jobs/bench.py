@@ -1,4 +1,4 @@
-"""What the process behind a page remembers: its tables, and the last fit."""
+"""State of the process behind a page: its tables, and the last fit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer.studio.jobs.fitting import Tell, fit
 from mercer.studio.limits import RefusalError, StudioLimits
 from mercer.studio.scenes import Scene, read_scene, rows_of
 
-_ASKED = ("task", "points", "table", "machine", "parameters", "kernel")  # what a fit depends on
+_ASKED = ("task", "points", "table", "machine", "parameters", "kernel")  # a fit depends on these
 
 
 @dataclass(eq=False)
@@ -24,13 +24,13 @@ class Bench:
     Attributes
     ----------
     limits : StudioLimits
-        How much is taken.
+        Resource limits.
     tables : dict of str to Table
-        What was uploaded.
+        Uploaded tables.
     files : dict of str to str
         Names of the files they came in.
     last : tuple or None
-        What was fitted last: what it depended on, and the fitted machine.
+        The last fit: the fields it depended on, and the fitted estimator.
     """
 
     limits: StudioLimits = field(default_factory=StudioLimits)
@@ -61,7 +61,7 @@ class Bench:
         return min(float(asked), self.limits.long_seconds)
 
     def fitted(self, request: dict[str, Any], tell: Tell) -> tuple[Scene, Fitted]:
-        """Return the scene of a request and its fitted machine, the last one if that is it."""
+        """Return the scene of a request and its fitted estimator, reusing the last fit."""
         scene = self.scene(request)
         key = self._key(request["scene"])
         rows = rows_of(scene, self.table, self.limits)
@@ -90,4 +90,4 @@ def read_table(content: bytes, limits: StudioLimits) -> Table:
 
 
 Job = Callable[[Bench, dict[str, Any], Tell], dict[str, Any]]
-"""Does what a request asks: what is remembered, the request, a function for progress."""
+"""Handles a request: takes the state, the request and a function for progress."""

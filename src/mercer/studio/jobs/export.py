@@ -62,7 +62,7 @@ def _model(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str,
 
 
 def _python(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str, bytes]:
-    """Write the program that makes the same machine."""
+    """Write a Python script that fits the same estimator."""
     scene = bench.scene(request)
     rows = rows_of(scene, bench.table, bench.limits)
     machine = machine_of(scene, rows)
@@ -89,7 +89,7 @@ def _of_points(scene: Scene, rows: Any, machine: Any) -> list[str]:
 
 
 def certified(machine: Any) -> bool:
-    """Return whether a machine has a certificate after its fit.
+    """Return whether an estimator has a certificate after its fit.
 
     Examples
     --------
@@ -127,7 +127,7 @@ def _of_table(bench: Bench, scene: Scene, machine: Any) -> list[str]:
 
 
 def _chosen_rows(bench: Bench, scene: Scene) -> list[str]:
-    """Write which rows are learnt from, where it is not all of them, as `table_rows` takes them."""
+    """Write the selection of training rows, if not all are used, for `table_rows`."""
     assert scene.table is not None
     table, most = bench.table(scene.table.id), bench.limits.rows
     kept = len(target_of(table, scene.table.target, scene.task).kept)
@@ -153,7 +153,7 @@ def _libsvm(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str
 
 
 def _csv(bench: Bench, request: dict[str, Any], tell: Tell) -> tuple[str, str, bytes]:
-    """Write the rows, as they are learnt from, in CSV."""
+    """Write the training rows in CSV."""
     rows = rows_of(bench.scene(request), bench.table, bench.limits)
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -1,4 +1,4 @@
-"""Fit the machine of a scene, and say how that ended."""
+"""Fit the estimator of a scene and report its status."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _TRACE = 400  # steps that are sent: more, and the curve has more points than pi
 
 
 def machine_of(scene: Scene, rows: SceneRows, time_limit: float | None = None) -> Any:
-    """Make the machine of a scene, with the kernel that it names."""
+    """Make the estimator of a scene, with its kernel."""
     entry = scene.entry
     given: dict[str, Any] = dict(scene.parameters)
     if scene.kernel is not None:
@@ -79,7 +79,7 @@ def fit(scene: Scene, rows: SceneRows, tell: Tell, time_limit: float) -> Fitted:
     if listens:
         machine.set_params(callback=Steps(tell))
     if len(rows.X) == 0:
-        raise RefusalError("there are no points yet: paint some")
+        raise RefusalError("there are no points yet: paint some, choose a preset or open a table")
     begun = time.perf_counter()
     with warnings.catch_warnings(record=True) as caught, heard(lambda text: tell({"words": text})):
         warnings.simplefilter("always")
@@ -145,21 +145,24 @@ def trace_of(solution: Any) -> list[list[float]]:
 
 
 def score_of(fitted: Fitted) -> dict[str, Any] | None:
-    """Return the share of rows that are right, or how much of the spread is explained."""
+    """Return the accuracy or the explained fraction of the variance."""
     machine, rows = fitted.machine, fitted.rows
     if rows.y is None or len(rows.X) < 2:
         return None
     if is_classifier(machine):
         known = rows.y >= 0
         right = machine.predict(rows.X[known]) == rows.y[known]
-        return {"name": "right on these points", "value": float(np.mean(right))}
+        return {"name": "accuracy on these points", "value": float(np.mean(right))}
     if is_regressor(machine):
-        return {"name": "explained share of the spread", "value": machine.score(rows.X, rows.y)}
+        return {
+            "name": "R2 on these points",
+            "value": machine.score(rows.X, rows.y),
+        }
     return None
 
 
 def bounds_of(fitted: Fitted) -> list[dict[str, Any]]:
-    """Return what learning theory promises about new points, where it does."""
+    """Return the generalization bound, if one applies."""
     machine, rows = fitted.machine, fitted.rows
     found: list[dict[str, Any]] = []
     quantities = machine.certificate_.quantities
@@ -167,8 +170,8 @@ def bounds_of(fitted: Fitted) -> list[dict[str, Any]]:
     if share is not None and is_classifier(machine):
         found.append(
             {
-                "words": f"left out one at a time, at most {100 * share:.1f} % of these points "
-                "come out wrong: the share of support vectors",
+                "words": f"the leave-one-out error is at most {100 * share:.1f} %, the fraction of "
+                "points that are support vectors",
                 "value": share,
                 "assumes": "the same parameters for each fit",
             }

@@ -1,4 +1,4 @@
-"""`kernel`: what a kernel is made of, its matrix, its spectrum, its features."""
+"""`kernel`: the expression of a kernel, its matrix, its spectrum and its features."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mercer.studio.scenes import Scene, rows_of
 _SIDE = 64  # rows of the matrix that is shown
 _SPECTRUM = 300  # rows that the spectrum is computed of
 _SLICE = 121  # points of the picture along one axis
-_FEATURES = 12  # that are written out
+_FEATURES = 12  # that are listed
 
 
 def kernel_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
@@ -79,7 +79,7 @@ def _some(order: Array, most: int) -> Array:
 
 
 def _features(kernel: Kernel, d: int) -> dict[str, Any]:
-    """Say which features the kernel is the inner product of."""
+    """Return the features whose inner product is the kernel."""
     found = kernel.features(d)
     if found is None:
         return {"features": "infinitely many features, or none that are known", "dimension": None}

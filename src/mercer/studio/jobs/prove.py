@@ -1,7 +1,7 @@
 """`prove`: the gap between primal and dual, and the violation, as they fall.
 
-The same fit is broken off after 1, 2, 3, 5, ... steps, and each answer is judged from the points
-alone: its certificate holds the primal and the dual value, the gap between them, and the largest
+The same fit is stopped after 1, 2, 3, 5, ... steps, and each solution is verified from the points
+alone: its certificate holds the primal and the dual value, the duality gap, and the largest
 violation of the optimality conditions.
 """
 
@@ -24,10 +24,12 @@ _NUMBERS = ("primal", "dual", "gap", "violation")
 
 
 def prove_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Follow gap and violation of the machine of a scene down to its tolerance."""
+    """Record the duality gap and the violation of a fit down to its tolerance."""
     scene = bench.scene(request)
     if not scene.entry.proves:
-        raise RefusalError(f"{scene.entry.name} is solved in one go: there is no gap to follow")
+        raise RefusalError(
+            f"{scene.entry.name} has a direct solver: it has no duality gap to follow"
+        )
     rows = rows_of(scene, bench.table, bench.limits)
     steps: list[dict[str, Any]] = []
     most, machine, begun = 1, None, time.perf_counter()
@@ -53,7 +55,7 @@ def _goes_on(machine: Any, most: int, begun: float, bench: Bench) -> bool:
 def _fitted(scene: Scene, rows: SceneRows, most: int) -> Any:
     machine = machine_of(scene, rows).set_params(max_iter=most)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # being broken off is what is meant
+        warnings.simplefilter("ignore")  # stopping early is intended
         return scene.entry.fit(machine, rows)
 
 

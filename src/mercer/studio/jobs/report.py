@@ -44,7 +44,7 @@ def _fit(bench: Bench, scene: Scene, tell: Tell) -> Any:
 
 
 def _unlabelled(bench: Bench, scene: Scene) -> Any:
-    """Group the rows where a machine that groups is shown; project them otherwise."""
+    """Return a plot of the clusters if the estimator clusters, and of projections otherwise."""
     table, _ = _table(bench, scene)
     count = scene.parameters.get("n_clusters")
     return project(table) if count is None else cluster(table, clusters=count)

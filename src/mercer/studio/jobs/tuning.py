@@ -24,11 +24,11 @@ _ALONE = 60  # points that are left out one at a time; of more, a fifth at a tim
 _STEPS = 15  # places of a curve
 _SIDE = 9  # places of a side of a grid
 _LARGEST = 21
-_AROUND = 30.0  # a slider of a kernel is looked at within this factor of where it stands
+_AROUND = 30.0  # a slider of a kernel is searched within this factor of its value
 
 
 def curve_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Judge values of one parameter on points left out."""
+    """Evaluate values of one parameter by cross-validation."""
     scene = bench.scene(request)
     rows = judged_rows(bench, scene)
     name = request.get("parameter")
@@ -51,7 +51,7 @@ def curve_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, An
 
 
 def tune_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Judge a grid of two parameters, a row at a time: what its fits share is shared."""
+    """Evaluate a grid of two parameters, one row at a time; the fits of a row share work."""
     scene = bench.scene(request)
     rows = judged_rows(bench, scene)
     names = [request.get("rows"), request.get("columns")]
@@ -85,7 +85,7 @@ def tune_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any
 
 
 def _grid(scene: Scene, rows: SceneRows, sides: list[dict[str, Any]], cv: Any, tell: Tell) -> Array:
-    """Judge all cells, those of one column together."""
+    """Evaluate all cells, those of one column together."""
     across, down = sides[1]["values"], sides[0]["values"]
     score, done = np.full((len(down), len(across)), np.nan), 0
     for j, value in enumerate(across):
@@ -99,10 +99,10 @@ def _grid(scene: Scene, rows: SceneRows, sides: list[dict[str, Any]], cv: Any, t
 
 
 def judged_rows(bench: Bench, scene: Scene) -> SceneRows:
-    """Return the rows that a machine is judged by: those with a label."""
+    """Return the rows used for evaluation: those with a label."""
     rows = rows_of(scene, bench.table, bench.limits)
     if rows.y is None or scene.entry.partly:
-        raise RefusalError(f"{scene.entry.name} is not judged by points left out")
+        raise RefusalError(f"{scene.entry.name} has no cross-validation score")
     if len(rows.X) < 4:
         raise RefusalError("there are too few points to leave some of them out")
     return rows
@@ -127,7 +127,9 @@ def values_of(scene: Scene, rows: SceneRows, name: Any, count: int) -> list[Any]
     numbers = [] if kernel is None else numbers_of(kernel)
     found = next((one for one in numbers if one["name"] == name), None)
     if found is None:
-        raise RefusalError(f"{str(name)[:40]!r} is no parameter with a slider", parameter=str(name))
+        raise RefusalError(
+            f"{str(name)[:40]!r} is not a parameter with a slider", parameter=str(name)
+        )
     low, high, log = found["low"], found["high"], found["scale"] == "log"
     if log:
         low, high = max(low, found["value"] / _AROUND), min(high, found["value"] * _AROUND)
@@ -149,7 +151,7 @@ def _judged(scene: Scene, rows: SceneRows, grid: dict[str, Any], cv: Any) -> Any
 
 
 def _named(scene: Scene, grid: dict[str, Any]) -> dict[str, Any]:
-    """Return a grid by the names that the machine knows."""
+    """Return a grid by the parameter names of the estimator."""
     own = scene.entry.kernel_name
     return {
         f"{own}__{name.removeprefix('kernel__')}" if name.startswith("kernel__") else name: values
@@ -158,7 +160,7 @@ def _named(scene: Scene, grid: dict[str, Any]) -> dict[str, Any]:
 
 
 def _axes(scene: Scene, rows: SceneRows) -> list[str]:
-    """Return the two parameters of a grid that the machine and its kernel have."""
+    """Return the two grid parameters that the estimator and its kernel have."""
     kernel = getattr(machine_of(scene, rows), scene.entry.kernel_name, None)
     inner = [] if kernel is None else [one["name"] for one in numbers_of(kernel)]
     own = [one.name for one in scene.entry.parameters if getattr(one, "curve", False)]
@@ -178,8 +180,8 @@ def _counts(request: dict[str, Any]) -> tuple[int, int]:
 
 def _score_name(scene: Scene, how: str) -> str:
     if is_classifier(scene.entry.kind()):
-        return "share of right answers"
-    return "minus the mean squared error" if how == _ONE_OUT else "explained share of the spread"
+        return "accuracy"
+    return "minus the mean squared error" if how == _ONE_OUT else "R2"
 
 
 def _known(values: Array) -> list[float | None]:

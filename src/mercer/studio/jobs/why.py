@@ -16,12 +16,12 @@ from mercer.studio.scenes import is_number
 
 
 def why_job(bench: Bench, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Return the parts of the answer at a point, the largest first."""
+    """Return the contributions to the prediction at a point, the largest first."""
     scene, fitted = bench.fitted(request, tell)
     reason = scene.entry.reason
     if reason is None:
         raise RefusalError(
-            f"the answer of {scene.entry.name} is neither a sum over points nor a share of parts"
+            f"the prediction of {scene.entry.name} is neither a sum over points nor a sum of parts"
         )
     x = _row(fitted, request)
     return {**_said(fitted, x), **reason(fitted, x)}
@@ -33,7 +33,7 @@ def _row(fitted: Fitted, request: dict[str, Any]) -> Array:
     if place is not None:
         found = np.flatnonzero(rows.index == place) if is_number(place) else np.empty(0, int)
         if not len(found):
-            raise RefusalError("there is no such row", parameter="row")
+            raise RefusalError("there is no row with this index", parameter="row")
         return np.asarray(rows.X[found[:1]])
     at = request.get("at")
     if not isinstance(at, list) or len(at) != 2 or not all(map(is_number, at)):
@@ -42,7 +42,7 @@ def _row(fitted: Fitted, request: dict[str, Any]) -> Array:
 
 
 def _said(fitted: Fitted, x: Array) -> dict[str, Any]:
-    """Return what the machine itself says of a row."""
+    """Return the estimator's own values for a row."""
     machine = fitted.machine
     found: dict[str, Any] = {"label": None, "probability": None, "pair": None}
     if is_classifier(machine):

@@ -30,10 +30,11 @@ def hard_margin() -> Iterator[Frame]:
         ("The widest margin", "With C = infinity no slack is allowed: of all lines the one with "
          "the widest empty band. It rests on a few points alone, the support vectors; all others "
          "could move, or vanish, and nothing would change.", {}),
-        ("One stray point", "No line tells these classes apart any more. The fit says so "
-         "(INFEASIBLE) and the certificate proves nothing: look at the status. A finite C is the "
-         "remedy.", {"points": stray}),
-        ("A finite price", "At C = 10 the stray point pays slack, and the margin is wide again.",
+        ("One stray point", "The classes are no longer linearly separable. The fit reports this "
+         "with the status INFEASIBLE, and the certificate does not apply. Use a finite C.",
+         {"points": stray}),
+        ("A finite cost", "At C = 10 the stray point has positive slack, and the margin is wide "
+         "again.",
          {"points": stray, "parameters": {"C": 10.0}}),
     ])  # fmt: skip
 
@@ -42,12 +43,12 @@ def soft_margin() -> Iterator[Frame]:
     """Change what slack costs."""
     scene = changed(preset("overlap", 80), kernel="linear")
     yield from told(scene, [
-        ("Slack is dear", "C = 1000: the margin is narrow, and the border leans on the few points "
-         "in the middle of the quarrel.", {"parameters": {"C": 1000.0}}),
-        ("Slack at C = 1", "The margin is wider, more points are inside it, and the border depends "
-         "on more of them: it moves less when a point does.", {"parameters": {"C": 1.0}}),
-        ("Slack is cheap", "C = 0.01: nearly all points are inside the margin, and the machine is "
-         "close to the nearest mean.", {"parameters": {"C": 0.01}}),
+        ("Slack is expensive", "C = 1000: the margin is narrow, and a few points in the overlap "
+         "determine the decision boundary.", {"parameters": {"C": 1000.0}}),
+        ("Slack at C = 1", "The margin is wider and contains more points. The boundary depends on "
+         "more of them, so it moves less if one point moves.", {"parameters": {"C": 1.0}}),
+        ("Slack is cheap", "C = 0.01: nearly all points are inside the margin, and the classifier "
+         "is close to the nearest mean.", {"parameters": {"C": 0.01}}),
         ("Squared slack", "Slack can be paid for by its square. Then no multiplier has an upper "
          "bound, and large slacks cost more.", {"parameters": {"C": 1.0, "slack": "l2"}}),
     ])  # fmt: skip
@@ -61,8 +62,8 @@ def kernels() -> Iterator[Frame]:
          {"kernel": "linear"}),
         ("Squares as features", "(<x, z> + 1)^2 is the inner product of x1^2, x2^2, x1 x2, x1, x2 "
          "and 1. A plane up there is a conic down here.", {"kernel": "polynomial(2)"}),
-        ("Any smooth border", "The Gaussian kernel has infinitely many features. Its scale says "
-         "how near counts as near.", {"kernel": "gaussian(0.5)"}),
+        ("Any smooth boundary", "The Gaussian kernel has infinitely many features. Its scale is "
+         "the distance over which points influence each other.", {"kernel": "gaussian(0.5)"}),
         ("Too narrow", "At scale 0.05 every point is like itself alone: nearly all are support "
          "vectors, and between them nothing is known.", {"kernel": "gaussian(0.05)"}),
         ("Made of others", "Sums, products and powers of kernels are kernels. Here a line and "
@@ -76,9 +77,9 @@ def duality() -> Iterator[Frame]:
     rows = rows_in(scene)
     yield Frame(
         "Two problems, one value",
-        "The primal asks for a wide margin and little slack; the dual for multipliers, one for "
-        "each point, between 0 and C. Every dual value is below every primal one: the gap between "
-        "them bounds how far an answer is from the best.", scene,
+        "The primal problem trades a wide margin for little slack. The dual problem has a "
+        "multiplier between 0 and C for each point. Every dual value is below every primal value, "
+        "so the duality gap bounds the distance of a solution from the optimum.", scene,
     )  # fmt: skip
     for most in _STEPS:
         machine = quietly_fitted(SVC(parse("gaussian(0.5)"), C=10.0, max_iter=most), rows.X, rows.y)
@@ -93,9 +94,9 @@ def duality() -> Iterator[Frame]:
             break
     yield Frame(
         "They meet",
-        "Points beyond the margin have multiplier 0, points on it one between, points inside "
-        "multiplier C: complementary slackness. The certificate computes all this anew from the "
-        "points and the multipliers alone.", scene,
+        "Points beyond the margin have multiplier 0, points on the margin have one between 0 and "
+        "C, points inside have C: complementary slackness. The certificate computes all values "
+        "again from the points and the multipliers.", scene,
     )  # fmt: skip
 
 
@@ -103,23 +104,24 @@ def several_classes() -> Iterator[Frame]:
     """Tell four classes apart."""
     scene = preset("groups", 100)
     yield from told(scene, [
-        ("Pairs", "A machine for each pair of classes; they vote.", {"kernel": "linear"}),
-        ("Each against the rest", "A machine for each class against all others; the largest value "
+        ("Pairs", "One classifier for each pair of classes; they vote.", {"kernel": "linear"}),
+        ("One versus rest", "One classifier for each class against all others; the largest value "
          "wins.", {"kernel": "linear", "parameters": {"multiclass": "ovr"}}),
-        ("With a kernel", "The same votes with borders that bend.", {"kernel": "gaussian(0.5)"}),
+        ("With a kernel", "The same votes with curved boundaries.", {"kernel": "gaussian(0.5)"}),
     ])  # fmt: skip
 
 
 def novelty() -> Iterator[Frame]:
-    """Draw a border around points without labels."""
+    """Draw a boundary around points without labels."""
     scene = changed(preset("clusters", 100), machine="OneClassSVM", kernel="gaussian(0.4)")
     yield from told(scene, [
-        ("A border around most", "At most a share nu of the points may be outside; the border is "
-         "as far from the origin of feature space as it can be.", {"parameters": {"nu": 0.05}}),
-        ("More outside", "With nu = 0.4 the border shrinks to where points are dense. Nu is also "
-         "a lower bound of the share of support vectors.", {"parameters": {"nu": 0.4}}),
+        ("A boundary around most points", "At most a fraction nu of the points is outside. The "
+         "boundary is as far from the origin of feature space as possible.",
+         {"parameters": {"nu": 0.05}}),
+        ("More outside", "With nu = 0.4 the boundary shrinks to the dense regions. Nu is also a "
+         "lower bound on the fraction of support vectors.", {"parameters": {"nu": 0.4}}),
         ("The smallest ball", "The smallest ball around the points in feature space: for kernels "
-         "of constant length it is the same border.",
+         "with constant k(x, x) the boundary is the same.",
          {"machine": "EnclosingBall", "parameters": {"nu": 0.05}}),
         ("A true circle", "With the linear kernel the ball is a circle of the plane. It rests on "
          "two or three points.",
@@ -130,7 +132,7 @@ def novelty() -> Iterator[Frame]:
 TOURS = (
     Tour("hard-margin", "The widest margin", "margin", "One line of many; and what happens when "
          "there is none.", "Welling 8, Shashua 4", hard_margin),
-    Tour("soft-margin", "Slack and its price", "margin", "What C does.", "Welling 8.1",
+    Tour("soft-margin", "Slack and its cost", "margin", "The effect of C.", "Welling 8.1",
          soft_margin),
     Tour("kernels", "Kernels", "margin", "Lines in feature space are curves here.",
          "Welling B, Shashua 4", kernels),
@@ -138,6 +140,6 @@ TOURS = (
          "Welling A, Shashua, appendix", duality),
     Tour("several-classes", "Several classes", "margin", "Pairs, or each against the rest.",
          "Welling 8", several_classes),
-    Tour("novelty", "Novelty", "margin", "A border around points without labels.",
+    Tour("novelty", "Novelty", "margin", "A boundary around points without labels.",
          "lectures 11.3", novelty),
 )  # fmt: skip

@@ -16,10 +16,10 @@ def ridge() -> Iterator[Frame]:
         ("Bumps in place of a line", "With the Gaussian kernel the function is a sum of bumps, "
          "one at each point; (K + penalty) c = y gives their heights.",
          {"parameters": {"penalty": 0.1}}),
-        ("No price", "With hardly any penalty the function goes through nearly every point, "
-         "noise and all, and swings where there is none.", {"parameters": {"penalty": 1e-8}}),
-        ("A high price", "With a large penalty it is flat. In between, leave-one-out knows: look "
-         "at the curve under the slider.", {"parameters": {"penalty": 100.0}}),
+        ("Almost no regularization", "With a tiny penalty the function passes through nearly every "
+         "point, including the noise, and oscillates.", {"parameters": {"penalty": 1e-8}}),
+        ("Strong regularization", "With a large penalty it is flat. Leave-one-out finds a value "
+         "between: look at the curve under the slider.", {"parameters": {"penalty": 100.0}}),
     ])  # fmt: skip
 
 
@@ -31,8 +31,8 @@ def tube() -> Iterator[Frame]:
          "on it and outside carry the function.", {"parameters": {"C": 10.0, "epsilon": 0.1}}),
         ("A wide tube", "With epsilon = 0.4 a few points hold the whole function.",
          {"parameters": {"C": 10.0, "epsilon": 0.4}}),
-        ("No tube", "With epsilon near zero every point pulls, each with the same force: the "
-         "function runs through the median.", {"parameters": {"C": 10.0, "epsilon": 0.001}}),
+        ("No tube", "With epsilon near zero every point has the same influence: the function "
+         "follows the median.", {"parameters": {"C": 10.0, "epsilon": 0.001}}),
         ("Outliers", "Errors cost their size, not its square: some points far off hardly move "
          "the line.", {"points": preset("outliers")["points"], "kernel": "linear",
           "parameters": {"C": 10.0, "epsilon": 0.1}}),
@@ -48,8 +48,8 @@ def process() -> Iterator[Frame]:
         ("All functions at once", "The curve is the mean of all functions that agree with the "
          "points; the band holds two standard deviations; thin lines are draws.",
          {"parameters": {"noise": 0.02}}),
-        ("The gap", "Where there are no points the band opens: the process knows what it does not "
-         "know.", {"parameters": {"noise": 0.002}}),
+        ("No data", "The band widens between the points: without data the variance is large.",
+         {"parameters": {"noise": 0.002}}),
         ("A rough kernel", "Matern functions have corners: draws are rougher, and the band opens "
          "sooner.", {"kernel": "matern(0.5, 0.5)", "parameters": {"noise": 0.02}}),
         ("By likelihood", "Scale and noise can be fitted to the likelihood of the points.",
@@ -62,6 +62,6 @@ TOURS = (
          "Welling 10", ridge),
     Tour("tube", "The tube", "regression", "Errors that cost nothing, and outliers.", "Welling 9",
          tube),
-    Tour("process", "Gaussian processes", "regression", "A band that opens where nothing is "
-         "known.", "lectures on processes", process),
+    Tour("process", "Gaussian processes", "regression", "A band that widens without data.",
+         "lectures on processes", process),
 )  # fmt: skip

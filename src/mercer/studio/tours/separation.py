@@ -1,4 +1,4 @@
-"""Tours of classifiers without a margin: means, neighbours, the perceptron, Fisher, Bayes."""
+"""Tours of classifiers without a margin: means, neighbors, the perceptron, Fisher, Bayes."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def nearest_mean() -> Iterator[Frame]:
     """Compare with means, then with means in feature space."""
     scene = changed(preset("lines"), machine="NearestMean", kernel="linear")
     yield from told(scene, [
-        ("Two means", "Each class is summed up by the mean of its points. A new point goes to the "
-         "nearer mean, so the border is the line half way between them.", {}),
-        ("The spread is not looked at", "These classes overlap. The border is still half way "
-         "between the means, whatever the shape of the clouds.",
+        ("Two means", "Each class is represented by the mean of its points. A new point is "
+         "assigned to the nearest mean, so the boundary is the line half way between them.", {}),
+        ("The covariance is ignored", "These classes overlap. The boundary is still half way "
+         "between the means, for any shape of the clouds.",
          {"points": preset("overlap")["points"]}),
-        ("Where means say nothing", "A ring around a disc: both means lie in the middle, and the "
+        ("Equal means", "A ring around a disc: both means lie in the middle, and the "
          "line between them is an accident.", {"points": preset("rings")["points"]}),
         ("The same rule in feature space", "With the Gaussian kernel each mean is a mean "
          "of functions. The rule has not changed, the space has: inner products are all it needs.",
@@ -32,7 +32,7 @@ def nearest_mean() -> Iterator[Frame]:
 
 
 def neighbours() -> Iterator[Frame]:
-    """Let one, five, and many neighbours vote."""
+    """Let one, five, and many neighbors vote."""
     scene = changed(preset("moons", 80, 0.3), machine="NearestNeighbors", kernel="linear")
     yield from told(scene, [
         ("One neighbour", "Each place belongs to the point that is nearest. No point is ever wrong "
@@ -40,8 +40,8 @@ def neighbours() -> Iterator[Frame]:
          {"parameters": {"n_neighbors": 1}}),
         ("Five vote", "Islands of single points are outvoted: bias grows a little, variance falls "
          "a lot.", {"parameters": {"n_neighbors": 5}}),
-        ("Half of them vote", "With very many votes the border forgets the moons. Cross-validation "
-         "finds what lies in between: look at the curve under the slider.",
+        ("Half of them vote", "With very many votes the boundary misses the shape of the moons. "
+         "Cross-validation finds a value between: look at the curve under the slider.",
          {"parameters": {"n_neighbors": 40}}),
     ])  # fmt: skip
 
@@ -52,8 +52,8 @@ def perceptron() -> Iterator[Frame]:
     yield from _mistakes(scene, "linear")
     yield Frame(
         "It ends, if the classes are apart",
-        "Novikoff: the number of mistakes is at most (R / margin)^2, with R the length of the "
-        "longest point. The certificate says how wide a margin its mistakes still allow.",
+        "Novikoff: the number of mistakes is at most (R / margin)^2, where R is the largest norm "
+        "of a point. The certificate states the largest margin that the mistakes allow.",
         scene,
     )
 
@@ -65,7 +65,7 @@ def kernel_perceptron() -> Iterator[Frame]:
     yield Frame(
         "A list of mistakes",
         "The function is a sum over the mistakes, f(x) = sum_i y_i k(x_i, x): the perceptron never "
-        "writes the features down, it only compares with what it got wrong.",
+        "computes the features; it needs kernel values at its mistakes only.",
         scene,
     )
 
@@ -90,8 +90,8 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
             if shown <= _MISTAKES:
                 yield Frame(
                     f"Mistake {machine.mistakes_}, pass {turn + 1}",
-                    f"Point {k + 1} is on the wrong side, or on the border. It is added to what is "
-                    "remembered, with its label as sign, and pulls the border over itself.",
+                    f"Point {k + 1} is on the wrong side, or on the boundary. It is added to the "
+                    "weights with its label as sign, and moves the boundary.",
                     scene, _under_way(scene, machine), (k,),
                 )  # fmt: skip
         if not wrong:
@@ -103,7 +103,7 @@ def _mistakes(scene: dict[str, object], kernel: str) -> Iterator[Frame]:
 
 
 def _under_way(scene: dict[str, object], machine: Perceptron) -> dict[str, object]:
-    """Return the answer of a step; nothing is certified before the end."""
+    """Return the response for a step; nothing is certified before the end."""
     return {**step(scene, machine), "status": None, "certificate": None, "bounds": []}
 
 
@@ -131,27 +131,28 @@ def bayes() -> Iterator[Frame]:
     yield from told(scene, [
         ("A Gaussian for each class", "Mean and covariance of each class are estimated; a new "
          "point goes to the class under which it is likelier, priors included.", {}),
-        ("Equal covariances", "If the classes share one covariance, the squares cancel, and the "
-         "border is a line: Fisher's.", {"parameters": {"shared": True}}),
-        ("Naive Bayes", "Columns are taken for independent within a class: no ellipse may be in a "
-         "slant. Often good enough, and needs few points.", {"machine": "NaiveBayes"}),
+        ("Equal covariances", "If the classes share one covariance, the quadratic terms cancel, "
+         "and the boundary is linear: Fisher's discriminant.", {"parameters": {"shared": True}}),
+        ("Naive Bayes", "Assumes independent columns within a class, so the axes of the ellipses "
+         "are parallel to the coordinates. It needs few points.", {"machine": "NaiveBayes"}),
     ])  # fmt: skip
 
 
 def logistic() -> Iterator[Frame]:
-    """Show log odds, and the price of a large function."""
+    """Show log odds, and the effect of regularization."""
     scene = changed(preset("overlap", 80), machine="LogisticRegression", kernel="linear")
     yield from told(scene, [
         ("Log odds are linear", "The probability of the second class is 1 / (1 + exp(-f(x))), and "
          "f is linear. Lines of equal probability are parallel.", {}),
-        ("A large price", "With a large penalty f stays small: all probabilities are near one "
-         "half, and the machine is honest about knowing little.",
+        ("Strong regularization", "With a large penalty f stays small: all probabilities are near "
+         "one half, so the prediction is uncertain.",
          {"parameters": {"penalty": 100.0}}),
-        ("Hardly any price", "Without a penalty, and with classes that a function can tell apart, "
-         "f grows without end: every probability becomes zero or one.",
+        ("Almost no regularization", "With a tiny penalty, and with classes that a function can "
+         "separate, f grows without end: every probability becomes zero or one.",
          {"points": preset("lines")["points"], "parameters": {"penalty": 1e-6}}),
-        ("With a kernel", "Log odds that bend. The penalty is what keeps them from following "
-         "single points.", {"points": preset("moons", 80, 0.3)["points"], "kernel": "gaussian(0.5)",
+        ("With a kernel", "Nonlinear log odds. The penalty keeps them from following single "
+         "points.",
+         {"points": preset("moons", 80, 0.3)["points"], "kernel": "gaussian(0.5)",
           "parameters": {"penalty": 0.05}}),
     ])  # fmt: skip
 
@@ -170,18 +171,18 @@ def _cigars(wide: bool = False) -> list[list[float]]:
 
 
 TOURS = (
-    Tour("nearest-mean", "Nearest mean", "separation", "The border half way between two means, "
+    Tour("nearest-mean", "Nearest mean", "separation", "The boundary half way between two means, "
          "then the same in feature space.", "Smola & Vishwanathan 1.3.3", nearest_mean),
     Tour("neighbours", "Nearest neighbours", "separation", "Votes of one, five, forty points.",
          "Welling 5", neighbours),
     Tour("perceptron", "The perceptron, step by step", "separation", "Each mistake moves the "
-         "border.", "Smola & Vishwanathan 1.3.4", perceptron),
+         "boundary.", "Smola & Vishwanathan 1.3.4", perceptron),
     Tour("kernel-perceptron", "The kernel perceptron", "separation", "The same steps, remembered "
          "as a sum over mistakes.", "Smola & Vishwanathan, algorithm 1.4", kernel_perceptron),
     Tour("fisher", "Fisher's discriminant", "separation", "Means apart, classes narrow.",
          "Welling 13, Shashua 5", fisher),
-    Tour("bayes", "Bayes' rule", "separation", "A Gaussian for each class; when borders are "
-         "lines.", "Shashua 1", bayes),
-    Tour("logistic", "Logistic regression", "separation", "Probabilities, and what a penalty does "
-         "to them.", "Welling 7.2", logistic),
+    Tour("bayes", "Bayes' rule", "separation", "A Gaussian for each class; when boundaries are "
+         "linear.", "Shashua 1", bayes),
+    Tour("logistic", "Logistic regression", "separation", "Probabilities, and the effect of a "
+         "penalty.", "Welling 7.2", logistic),
 )  # fmt: skip

@@ -15,7 +15,7 @@ from mercer.studio.scenes import read_scene, rows_of
 
 # --- tour ----------------------------------------------------------------------------------------
 #
-# What a tour is: frames of title, text and scene, some computed step by step.
+# A tour consists of frames of title, text and scene, some computed step by step.
 
 
 @dataclass(frozen=True)
@@ -25,11 +25,11 @@ class Frame:
     Attributes
     ----------
     title, text : str
-        What is said.
+        The text of the frame.
     scene : dict
-        What is shown.
+        The scene of the frame.
     answer : dict or None
-        The answer to draw; None lets the page ask for the fit of the scene.
+    The response to draw; with None the page requests the fit of the scene.
     mark : tuple of int
         Points that the text speaks of.
     """
@@ -57,7 +57,7 @@ class Tour:
     name, title, family, words : str
         For the page and for people.
     source : str
-        Where the texts have it.
+        Source of the texts.
     frames : callable
         Makes the frames.
     """
@@ -70,7 +70,7 @@ class Tour:
     frames: Callable[[], Iterator[Frame]]
 
     def described(self) -> dict[str, Any]:
-        """Return what the list of tours says."""
+        """Return the entry in the list of tours."""
         return {
             "name": self.name, "title": self.title, "family": self.family, "words": self.words,
             "source": self.source,
@@ -79,16 +79,16 @@ class Tour:
 
 # --- making --------------------------------------------------------------------------------------
 #
-# How frames are made: a preset with some things changed, or the answer of a step.
+# Make frames: a preset with changes, or the response for a step.
 
 WIDE = (-2.7, 2.7, -1.8, 1.8)  # as much of the plane as wide and high windows show
 ACROSS, UP = 144, 96  # points of the surfaces of steps: a tour is sent in one piece
 
 NOTHING: dict[str, Any] = {"surface": None, "regions": None, "curve": None, "layers": {}}
-"""The answer before anything is known."""
+"""The response before the first step."""
 
 Told = tuple[str, str, dict[str, Any]]
-"""Title, text, and what is changed of the scene."""
+"""Title, text, and the changes of the scene."""
 
 
 def preset(name: str, n: int = 60, noise: float = 0.15, seed: int = 0) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def preset(name: str, n: int = 60, noise: float = 0.15, seed: int = 0) -> dict[s
 def changed(scene: dict[str, Any], **changes: Any) -> dict[str, Any]:
     """Return a scene with some things changed.
 
-    A change of `machine` leaves the parameters of the other machine out.
+    A change of `machine` drops the parameters of the previous estimator.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def rows_in(scene: dict[str, Any]) -> SceneRows:
 
 
 def step(scene: dict[str, Any], machine: Any) -> dict[str, Any]:
-    """Return the answer that a machine, in the middle of its fit, gives."""
+    """Return the response for an estimator in the middle of its fit."""
     bounds = scene["view"]["bounds"] if scene["task"] == "regression" else WIDE
     shown = {**scene, "view": {**scene["view"], "bounds": bounds, "nx": ACROSS, "ny": UP}}
     with warnings.catch_warnings():
@@ -133,7 +133,7 @@ def step(scene: dict[str, Any], machine: Any) -> dict[str, Any]:
 
 
 def quietly_fitted(machine: Any, *data: Any) -> Any:
-    """Fit, without the words about being broken off, which is what is meant."""
+    """Fit without the warnings about early stopping, which is intended."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return machine.fit(*data)

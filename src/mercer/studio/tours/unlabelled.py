@@ -84,23 +84,24 @@ def mixture() -> Iterator[Frame]:
         if machine.converged_:
             break
     yield from told(scene, [
-        ("Shapes", "Spherical Gaussians cannot follow long clouds; with equal weights they would "
-         "be K-means with soft borders.",
+        ("Shapes", "Spherical Gaussians cannot follow long clouds. With equal weights they would "
+         "be K-means with soft assignments.",
          {"parameters": {"n_components": 2, "covariance": "spherical"}}),
     ])  # fmt: skip
 
 
 def spectral() -> Iterator[Frame]:
-    """Cut graphs where they are thin."""
+    """Cut the weakest connections of graphs."""
     scene = changed(preset("crescents", 120, 0.1), kernel="gaussian(0.1)")
     yield from told(scene, [
         ("Neither is round", "K-means cuts both moons through the middle.",
          {"machine": "KMeans", "kernel": "linear", "parameters": {"n_clusters": 2}}),
-        ("A graph", "Points are joined by similarities that reach 0.1 far. The normalised cut "
-         "takes away as little similarity as it can, and leaves both sides large. Relaxed, it is "
-         "an eigenvector.", {"parameters": {"n_clusters": 2}}),
-        ("The scale decides", "With similarities that reach too far, everything hangs together, "
-         "and the cut is a line again.",
+        ("A graph", "Points are connected by similarities of range 0.1. The normalized cut removes "
+         "as little similarity as possible and keeps both sides large. Its relaxation is an "
+         "eigenvector.",
+         {"parameters": {"n_clusters": 2}}),
+        ("The scale decides", "With similarities of long range all points are connected, and the "
+         "cut is a line again.",
          {"kernel": "gaussian(1)", "parameters": {"n_clusters": 2}}),
         ("Circles", "The same cut for circles within one another.",
          {"points": preset("circles", 120)["points"], "parameters": {"n_clusters": 2}}),
@@ -119,8 +120,8 @@ def components() -> Iterator[Frame]:
          "products give the same scores as those of the 2 x 2 covariance. Here the "
          "scores are drawn: the cloud, turned so that its widest direction lies level.",
          {"points": scores.tolist()}),
-        ("With a kernel", "The second view needs inner products alone, so any kernel will do. "
-         "Lines of equal score bend.",
+        ("With a kernel", "The dual problem needs inner products only, so any kernel works. Lines "
+         "of equal score are curved.",
          {"points": preset("circles", 120)["points"], "kernel": "gaussian(0.5)"}),
         ("Probabilistic", "The same direction as a model: a Gaussian with one direction and "
          "noise, so that every point has a density.",
@@ -145,7 +146,7 @@ TOURS = (
          "Welling 11, Shashua 6", kmeans),
     Tour("mixture", "EM, step by step", "unlabelled", "A mixture of Gaussians finds its parts.",
          "Shashua 3", mixture),
-    Tour("spectral", "Spectral clustering", "unlabelled", "Cutting a graph where it is thin.",
+    Tour("spectral", "Spectral clustering", "unlabelled", "Cut a graph at its weakest edges.",
          "Shashua 6", spectral),
     Tour("components", "Principal components, both views", "unlabelled", "Directions, inner "
          "products, kernels.", "Welling 12, Shashua 5", components),

@@ -28,7 +28,7 @@ export function installHeader(studio, announce) {
     address.hash = await fragmentOf(studio.scene);
     history.replaceState(null, "", address.hash);
     const done = await copied(address.href);
-    said.textContent = done ? "Copied, with this studio's key" : "The link is in the address bar";
+    said.textContent = done ? "Link copied; it contains the token of this studio" : "The link is in the address bar";
     announce(said.textContent);
     setTimeout(() => (said.textContent = ""), 2500);
   });

@@ -29,7 +29,7 @@ const ENTRIES = [
   { layer: "contours", words: "margin", line: "M1 7h24", dash: "5 3.5", has: (a) => a.surface?.meaning === "decision" && a.surface.levels?.length > 1 },
   { layer: "support", words: "on the margin", line: RING(13), has: zone("on") },
   { layer: "support", words: "inside it", line: RING(13), dash: "2.5 2", has: zone("inside") },
-  { layer: "support", words: "beyond the border", line: RING(13, 3) + RING(13, 6), has: beyond },
+  { layer: "support", words: "beyond the boundary", line: RING(13, 3) + RING(13, 6), has: beyond },
   { layer: "support", words: "support vectors", line: RING(13), has: (a) => Boolean(a.layers?.support?.index?.length) && a.surface?.meaning !== "decision" },
   { layer: "slack", words: "slack", line: "M5 7h16", has: (a) => Boolean(a.layers?.points?.slack?.some((/** @type {number} */ v) => v > 0.02)) },
   { layer: "shapes", words: "means", line: "M9 3l8 8M17 3l-8 8", has: (a) => Boolean(a.layers?.means?.length) },

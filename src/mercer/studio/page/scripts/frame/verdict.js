@@ -24,7 +24,7 @@ export function installVerdict(root, voice, studio, stop) {
     const { answer, refusal, connected, cut, hello, scene, progress } = studio.value;
     if (!connected) {
       refill(root, element("span", { class: "chip warn", text: hello ? "cut off" : "connecting" }),
-        element("p", { class: "said", text: hello ? "The studio does not answer; the page tries again. Your points are kept." : cut }));
+        element("p", { class: "said", text: hello ? "No connection to the studio; the page keeps trying. Your points are kept." : cut }));
       return;
     }
     if (refusal) {

@@ -24,7 +24,7 @@ export async function upload(file, token, most) {
     });
     return await response.json();
   } catch {
-    return { error: "The studio does not answer. Is the command still running?" };
+    return { error: "No connection to the studio. Check that the command is still running." };
   }
 }
 

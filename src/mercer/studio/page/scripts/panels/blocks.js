@@ -62,7 +62,7 @@ export function installBlocks(root, studio, edit) {
     if (found) {
       terms = found;
       draw();
-    } else refill(body, element("p", { class: "help", text: "This kernel has a form that blocks do not show; edit its text." }));
+    } else refill(body, element("p", { class: "help", text: "Blocks cannot show this kernel; edit its text." }));
   };
 }
 

@@ -22,7 +22,7 @@ export function curveUnder(spec, studio, link, open) {
   const chart = element("div", { class: "under" });
   const says = element("p", { class: "help" });
   const root = /** @type {HTMLDetailsElement} */ (element("details", { class: "curve", open, "data-curve": spec.name },
-    element("summary", { text: "Score along this slider" }), chart, says));
+    element("summary", { text: "Score by parameter value" }), chart, says));
   let asking = 0;
   let known = "";
   /** @type {{x: number[], score: (number | null)[], name: string, how: string, best: number | null}} */
@@ -45,7 +45,7 @@ export function curveUnder(spec, studio, link, open) {
   };
   const say = (/** @type {any} */ frame) => {
     refill(says, `${frame.how} ${frame.name}: best at ${written(number(frame.best))}. `,
-      element("button", { class: "link", type: "button", text: "Take it", onclick: () => {
+      element("button", { class: "link", type: "button", text: "Use the best value", onclick: () => {
         studio.edit({ parameters: { ...studio.scene.parameters, [spec.name]: frame.best } });
       } }));
   };
@@ -53,7 +53,7 @@ export function curveUnder(spec, studio, link, open) {
     if (!root.open || !link.ready || studio.value.tour) return;
     if (studio.value.panel !== "machine" || !studio.value.answer || key() === known) return;
     if (studio.scene.points.length > MOST_POINTS) {
-      says.textContent = "Too many points to draw it at every change.";
+      says.textContent = "Too many points to update the curve at every change.";
       return;
     }
     known = key();

@@ -16,7 +16,7 @@ import { viewFields } from "./table_view.js";
  */
 export function installData(root, plane, studio, link) {
   const file = /** @type {HTMLInputElement} */ (element("input", { type: "file", id: "file", class: "hidden-text", accept: ".csv,.tsv,.txt,.json,.jsonl,.parquet,.arrow,.feather,.arff,.libsvm,.svm,text/csv" }));
-  const says = element("p", { class: "help", role: "status", id: "data-says", text: "Nothing leaves this machine." });
+  const says = element("p", { class: "help", role: "status", id: "data-says", text: "Your data stay on this computer." });
   const table = element("div", { id: "table" });
   const back = element("button", { type: "button", text: "Back to painting", hidden: true, onclick: () => {
     const { table: _, plane: __, ...rest } = studio.scene;
@@ -49,11 +49,11 @@ export function installData(root, plane, studio, link) {
     const current = scene.table && known && scene.table.id === known.id ? known : null;
     back.hidden = !scene.table;
     if (!current) {
-      says.textContent = scene.table ? "The table of this scene is not open here: open its file again." : "A file with one row for each case, names in its first line. Nothing leaves this machine.";
+      says.textContent = scene.table ? "The table of this scene is not open; open its file again." : "Open a file with one row per sample and column names in the first line. Your data stay on this computer.";
       refill(table);
       return;
     }
-    says.textContent = `${current.name}: ${counted(current.rows, "row")}, ${counted(current.columns.length, "column")}. Nothing leaves this machine.`;
+    says.textContent = `${current.name}: ${counted(current.rows, "row")}, ${counted(current.columns.length, "column")}. Your data stay on this computer.`;
     refill(table, targetField(studio, current), viewFields(studio, current), columnsOf(studio, current));
   };
   studio.watch(["table"], show);
@@ -105,7 +105,7 @@ function installDrop(target, open) {
  */
 function targetField(studio, table) {
   const select = /** @type {HTMLSelectElement} */ (element("select", { id: "target" },
-    element("option", { value: "", text: "none: look for structure" }),
+    element("option", { value: "", text: "none (unsupervised)" }),
     table.columns.filter((/** @type {any} */ c) => c.usable).map((/** @type {any} */ c) => element("option", { value: c.name, text: c.name }))));
   select.value = studio.scene.table?.target ?? "";
   select.addEventListener("change", () => {

@@ -1,5 +1,5 @@
 /**
- * Take it along: model file, Python code, data, picture, report.
+ * Export: model file, Python code, data, picture, report.
  */
 
 import { element } from "../common/elements.js";
@@ -50,7 +50,7 @@ export function installExports(root, studio, link, painter) {
   const button = (/** @type {string} */ id, /** @type {string} */ text, /** @type {() => void} */ onclick) =>
     element("button", { type: "button", id: `export-${id}`, text, onclick });
   root.append(
-    element("h2", { text: "Take it along" }),
+    element("h2", { text: "Export" }),
     element("div", { class: "row" },
       button("report", "Report", report), stop,
       FILES.map(([what, text]) => button(what, text, () => take(what))),

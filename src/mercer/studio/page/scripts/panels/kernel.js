@@ -28,7 +28,7 @@ export function installKernel(root, studio, link) {
   const sliders = element("div");
   const blocks = element("div");
   const views = element("div", { class: "views" });
-  const none = element("p", { text: "This machine has no kernel." });
+  const none = element("p", { text: "This estimator has no kernel." });
   const body = element("div", {},
     element("div", { class: "field" }, element("label", { for: "kernel-text", text: "Kernel" }), text, refusal, says),
     sliders, blocks, views);
@@ -110,12 +110,12 @@ function viewsOf(frame) {
   const shown = values.map((/** @type {number} */ v) => (v > most * 1e-16 ? v : null));
   return [
     element("div", { class: "pair" },
-      matrix && element("figure", {}, element("figcaption", { text: "Matrix, points sorted" }),
+      matrix && element("figure", {}, element("figcaption", { text: "Kernel matrix, points sorted" }),
         matrixImage([...matrix], frame.matrix.shape[0], `kernel matrix of ${frame.matrix.shape[0]} points`)),
       frame.slice && element("figure", {}, element("figcaption", { text: frame.slice.words }),
         lineChart([{ name: "k", x: frame.slice.x, y: frame.slice.y, kind: "one" }],
           { label: frame.slice.words, width: 180, height: 150 }))),
-    values.length ? element("figure", {}, element("figcaption", { text: `Spectrum: ${counted(frame.rank, "direction")} that matter` }),
+    values.length ? element("figure", {}, element("figcaption", { text: `Spectrum: ${counted(frame.rank, "nonzero eigenvalue")}` }),
       lineChart([{ name: "eigenvalues", x: frame.places, y: shown, kind: "one", dots: true }],
         { label: `eigenvalues, from ${written(values[0])} to ${written(values.at(-1))}`, logY: true, height: 130, nameX: "eigenvalue" })) : null,
     frame.features && element("figure", {}, element("figcaption", { text: frame.dimension ? `Feature map: ${counted(frame.dimension, "feature")}` : "Feature map" }),

@@ -17,7 +17,7 @@ export function installMachine(root, studio, link) {
   const refusal = element("p", { class: "refusal", role: "alert" });
   const fields = element("div", { class: "parameters" });
   root.append(
-    element("div", { class: "field" }, element("label", { for: "machine", text: "Machine" }), select, words),
+    element("div", { class: "field" }, element("label", { for: "machine", text: "Estimator" }), select, words),
     refusal,
     fields,
   );

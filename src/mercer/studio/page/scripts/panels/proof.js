@@ -33,7 +33,7 @@ export function installProof(root, studio, link) {
     const { answer, refusal } = studio.value;
     if (refusal) refill(head, element("h2", { text: "Refused" }), element("p", { class: "refusal", text: refusal.words }));
     else if (answer) refill(head, certificate(answer));
-    else refill(head, element("p", { text: "Paint some points: each fit ends with a certificate that is shown here." }));
+    else refill(head, element("p", { text: "Paint some points: the certificate of each fit is shown here." }));
     const c = studio.machine?.parameters.find((/** @type {any} */ p) => p.name === "C");
     limit.hidden = !(c?.infinite && studio.scene.parameters.C !== "inf");
     refill(bounds, answer && !refusal ? boundsOf(answer.bounds ?? []) : null);
@@ -77,10 +77,10 @@ function certificate(answer) {
     proof && element("h2", {}, "Certificate ", element("span", { class: `chip ${proof?.ok ? "good" : "warn"}`, text: proof?.ok ? "holds" : "does not hold" })),
     element("p", { text: proof?.words ?? "" }),
     twin && element("div", { class: "twin" },
-      element("div", {}, element("h3", { text: "Primal, what is paid" }), element("div", { class: "value", text: written(numbers.get("primal"), 6) })),
-      element("div", {}, element("h3", { text: "Dual, what is owed at least" }), element("div", { class: "value", text: written(numbers.get("dual"), 6) }))),
+      element("div", {}, element("h3", { text: "Primal value" }), element("div", { class: "value", text: written(numbers.get("primal"), 6) })),
+      element("div", {}, element("h3", { text: "Dual value (lower bound)" }), element("div", { class: "value", text: written(numbers.get("dual"), 6) }))),
     proof && facts([...shown.map(([name, value]) => [name, written(value)]), ["tolerance", written(number(proof.tol))]]),
-    more.length ? element("details", {}, element("summary", { text: "All its numbers" }), facts(more.map(([name, value]) => [name, written(value)]))) : null,
+    more.length ? element("details", {}, element("summary", { text: "All values" }), facts(more.map(([name, value]) => [name, written(value)]))) : null,
   ];
 }
 
@@ -88,10 +88,10 @@ function certificate(answer) {
 function ending(answer) {
   const { certificate: proof, status } = answer;
   return [
-    status && element("h2", { text: "How it ended" }),
+    status && element("h2", { text: "Status" }),
     status && element("p", { text: `${status.words}${status.detail ? `: ${status.detail}` : ""}` }),
     status && facts([["solver", status.solver ?? "–"], ["iterations", String(status.iterations ?? "–")], ["time", duration(status.seconds)]]),
-    proof || status ? null : element("p", { text: "This machine is a formula: there is nothing to certify." }),
+    proof || status ? null : element("p", { text: "This estimator has a closed-form solution and no certificate." }),
     (answer.warnings ?? []).map((/** @type {string} */ words) => element("p", { class: "refusal warn", text: words })),
   ];
 }
@@ -107,14 +107,14 @@ function fall(steps) {
   const line = (/** @type {string} */ key) => steps.map((step) => Math.max(number(step[key]), 0));
   const both = steps.length > 1;
   return [
-    element("h2", { text: "As they fall" }),
+    element("h2", { text: "Convergence" }),
     both && element("figure", {}, lineChart(
       [{ name: "gap", x, y: line("gap"), kind: "one", dots: steps.length < 30 }, { name: "violation", x, y: line("violation"), kind: "two" }],
-      { label: `gap from ${written(number(steps[0].gap))} to ${written(number(steps.at(-1).gap))}`, logY: true, nameX: "iterations", height: 160, legend: true })),
-    both && element("figure", {}, element("figcaption", { text: "The dual rises, the primal comes down to it, if not at every step; the answer lies between" }), lineChart(
+      { label: `duality gap from ${written(number(steps[0].gap))} to ${written(number(steps.at(-1).gap))}`, logY: true, nameX: "iterations", height: 160, legend: true })),
+    both && element("figure", {}, element("figcaption", { text: "The dual value increases and the primal value decreases, not necessarily at every step; the optimum lies between" }), lineChart(
       [{ name: "primal", x, y: steps.map((s) => number(s.primal)), kind: "two" }, { name: "dual", x, y: steps.map((s) => number(s.dual)), kind: "one" }],
       { label: "primal and dual values", nameX: "iterations", height: 150, legend: true })),
-    both ? null : element("p", { class: "help", text: "Solved in one step: nothing to see falling." }),
+    both ? null : element("p", { class: "help", text: "Solved in one step: no convergence curve." }),
   ];
 }
 
@@ -122,7 +122,7 @@ function fall(steps) {
 function traceOf(trace) {
   if (trace.length < 2) return null;
   const measure = trace.map((entry) => number(entry[2]));
-  return [element("h2", { text: "As it falls" }), element("figure", {}, lineChart(
+  return [element("h2", { text: "Convergence" }), element("figure", {}, lineChart(
     [{ name: "measure", x: trace.map((entry) => entry[0]), y: measure, kind: "one" }],
     { label: `measure of the solver, from ${written(measure[0])} to ${written(measure.at(-1))}`, logY: measure.every((v) => v > 0), nameX: "iterations", height: 150 }))];
 }
@@ -130,6 +130,6 @@ function traceOf(trace) {
 /** @param {any[]} bounds */
 function boundsOf(bounds) {
   if (!bounds.length) return null;
-  return [element("h2", { text: "What it promises for new points" }), element("ul", { class: "says" }, bounds.map((bound) =>
+  return [element("h2", { text: "Generalization bounds" }), element("ul", { class: "says" }, bounds.map((bound) =>
     element("li", {}, bound.words, bound.assumes ? element("span", { class: "help", text: ` Assumes: ${bound.assumes}` }) : null)))];
 }

@@ -71,7 +71,7 @@ function firstTwo(studio, table) {
 function slices(studio, names, plane) {
   const held = names.filter((column) => column.name !== plane.x && column.name !== plane.y);
   if (!held.length) return null;
-  return element("details", {}, element("summary", { text: "The other columns held at" }), held.map((column) => {
+  return element("details", {}, element("summary", { text: "Values of the other columns" }), held.map((column) => {
     const spec = { name: column.name, kind: /** @type {const} */ ("number"), low: column.low, high: column.high, scale: /** @type {const} */ ("linear"), default: (column.low + column.high) / 2 };
     const field = fieldOf(spec, {
       change(value, moving) {

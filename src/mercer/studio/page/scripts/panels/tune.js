@@ -50,7 +50,7 @@ export function installTune(root, studio, link) {
       grid.best(frame.best.cell);
       take(frame.best.parameters);
       const found = Object.entries(frame.best.parameters).map(([name, v]) => `${readName(name)} ${written(number(/** @type {any} */ (v)))}`);
-      says.textContent = `Best ${frame.how} ${frame.name} ${written(frame.best.score)} at ${found.join(", ")}. Choose any cell to take its values.`;
+      says.textContent = `Best ${frame.how} ${frame.name} ${written(frame.best.score)} at ${found.join(", ")}. Choose a cell to use its values.`;
     } else says.textContent = frame.kind === "refused" ? frame.words : "Stopped.";
   });
   stop.addEventListener("click", () => running?.cancel());

@@ -23,10 +23,10 @@ export function installWhy(root, studio, link) {
   let wanted = null;
 
   const intro = () => refill(body,
-    element("h2", { text: "Why this answer?" }),
+    element("h2", { text: "Explanation of a prediction" }),
     element("p", { text: studio.machine?.why
-      ? "Point at a place of the plane: what decides there is listed here with what each part adds; points are joined to the place."
-      : "The answer of this machine is neither a sum over points nor a share of parts. That of a support vector machine is." }));
+      ? "Point at a location. This list shows what each term contributes to the prediction, and lines lead to the contributing samples."
+      : "Predictions of this estimator cannot be decomposed. Those of a support vector machine can." }));
   const ask = async () => {
     if (busy || !wanted || studio.value.panel !== "why" || !studio.machine?.why || !studio.value.answer) return;
     busy = true;
@@ -89,7 +89,7 @@ function shown(frame, at, studio) {
       frame.label === null || frame.label === undefined || studio.scene.task === "regression" ? null
         : element("span", { class: "chip", text: `class ${named(frame.label)}` })),
     element("p", { text: frame.words }),
-    frame.against ? element("p", { class: "help", text: `The pair that decides: ${frame.against.map(named).join(" against ")}` }) : null,
+    frame.against ? element("p", { class: "help", text: `Deciding pair of classes: ${frame.against.map(named).join(" against ")}` }) : null,
     frame.title ? element("h3", { text: frame.title }) : null,
     list,
     frame.sum === null ? null : element("p", { class: "help", text: `Sum of all terms: ${written(frame.sum, 8)}` }),

@@ -41,7 +41,7 @@ export function installPointer(plane, studio, painter) {
   const paint = (/** @type {{left: number, top: number}} */ p) => {
     const { x, y } = placed(p);
     if (studio.scene.points.length >= MOST_POINTS) {
-      studio.set({ refusal: { words: `${MOST_POINTS} points are the most; erase some.`, parameter: null } });
+      studio.set({ refusal: { words: `${MOST_POINTS} points is the maximum; erase some.`, parameter: null } });
       return;
     }
     studio.edit({ points: added(studio.scene.points, [{ x, y, value: studio.value.brush }]) }, gesture);
