@@ -123,7 +123,7 @@ def first(model, name):
 
 LIES = {
     "counts": (
-        "support vectors of classes",
+        "support vectors of the classes",
         lambda m, f: first(m, "SVC.n_support_")[2].__setitem__(2, 15),
     ),
     "support beyond all rows": (

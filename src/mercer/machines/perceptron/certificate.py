@@ -167,7 +167,9 @@ def _statement(q: SeparationQuantities, apart: bool, all_kept: bool) -> str:
             f"at most (R/gamma)^2 = {q.bound:.4g} mistakes; the fit made {q.mistakes}"
         )
     if apart:
-        return f"the classes are separated with margin {q.margin:.3g}; with a budget, mistakes are unbounded"
+        return (
+            f"the classes are separated with margin {q.margin:.3g}; a budget has no mistake bound"
+        )
     seen = (
         "the margin is unknown, since the rows were not kept"
         if math.isnan(q.margin)
