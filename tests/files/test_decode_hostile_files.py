@@ -96,7 +96,9 @@ def test_archives_and_tensors_of_others_are_refused(path, tmp_path):
     joblib.dump(fit("SVC", DATA), tmp_path / "model.joblib", compress=3)
     refused(path, (tmp_path / "model.joblib").read_bytes(), "zlib|pickle")
     refused(path, safetensors.numpy.save({"a": DATA.X}), "no metadata")
-    refused(path, safetensors.numpy.save({"a": DATA.X}, {"format": "pt"}), "not a Mercer model file")
+    refused(
+        path, safetensors.numpy.save({"a": DATA.X}, {"format": "pt"}), "not a Mercer model file"
+    )
 
 
 def test_any_reader_of_safetensors_opens_ours(small, path):
@@ -121,7 +123,7 @@ def first(model, name):
 
 LIES = {
     "counts": (
-        "support vectors of classes",
+        "support vectors of the classes",
         lambda m, f: first(m, "SVC.n_support_")[2].__setitem__(2, 15),
     ),
     "support beyond all rows": (
@@ -174,7 +176,7 @@ LIES = {
         lambda m, f: first(m, "coef").__setitem__(1, [2**47, 2**47, 2**47]),
     ),
     "half a number": ("takes", lambda m, f: first(m, "coef").__setitem__(2, bytearray(9))),
-    "dtype": ("is none of", lambda m, f: first(m, "coef").__setitem__(0, "BF16")),
+    "dtype": ("is not one of", lambda m, f: first(m, "coef").__setitem__(0, "BF16")),
     "long list": ("bytes", lambda m, f: f.update(kernel="x" * MOST_HEADER)),
     "deep": ("nested deeper", lambda m, f: f.update(kernel=json.loads("[" * 90 + "]" * 90))),
 }

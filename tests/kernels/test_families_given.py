@@ -61,5 +61,5 @@ def test_precomputed_is_only_a_mark():
     assert Precomputed() == Precomputed()
     assert Precomputed().psd
     for k in (Precomputed(), Precomputed() + Linear()):
-        with pytest.raises(ValueError, match="already there"):
+        with pytest.raises(ValueError, match="given kernel matrix"):
             k(X)

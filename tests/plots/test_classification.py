@@ -54,7 +54,7 @@ def test_the_positive_class_may_be_the_first():
     score = -MACHINE.decision_function(NEW)
     assert np.isclose(shown.area, roc_auc_score(TRUTH == "no", score))
     assert np.isclose(shown.chosen[0].true_positive, called[TRUTH == "no"].mean())
-    with pytest.raises(ValueError, match="pos_label='maybe' is none of the labels"):
+    with pytest.raises(ValueError, match="pos_label='maybe' is not among the labels"):
         RocCurveDisplay.from_estimator(MACHINE, NEW, TRUTH, pos_label="maybe")
 
 
@@ -113,7 +113,7 @@ def test_confusions_are_counted():
 def test_judgements_that_are_refused():
     iris, label = load_iris(return_X_y=True)
     three = GaussianClassifier().fit(iris, label)
-    with pytest.raises(ValueError, match="has 3; ConfusionMatrixDisplay shows more"):
+    with pytest.raises(ValueError, match="has 3; use ConfusionMatrixDisplay"):
         RocCurveDisplay.from_estimator(three, iris, label)
     ridge = KernelRidge().fit(X, CODES)
     for display in (RocCurveDisplay, CalibrationDisplay, ConfusionMatrixDisplay):

@@ -80,7 +80,7 @@ def test_machines_in_other_clothes(machine):
 
 def test_margins_that_are_refused():
     iris, label = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match=r"this SVC has 3; DecisionRegionDisplay draws them"):
+    with pytest.raises(ValueError, match=r"this SVC has 3; use DecisionRegionDisplay"):
         margin(SVC().fit(iris, label), iris, label, features=(0, 1))
     with pytest.raises(TypeError, match=r"got LogisticRegression; DecisionRegionDisplay draws"):
         margin(LogisticRegression().fit(X, Y), X, Y)

@@ -75,7 +75,7 @@ def test_paths_that_are_refused():
     with pytest.raises(TypeError, match="needs a KernelRidge, got SVC; MarginDisplay draws"):
         RidgePathDisplay.from_estimator(SVC().fit(X, Y > 150))
     machine = KernelRidge(0.1).fit(X, Y)
-    with pytest.raises(ValueError, match="known after a fit with penalty='loo'"):
+    with pytest.raises(ValueError, match="require a fit with penalty='loo'"):
         RidgePathDisplay.from_estimator(machine)
     with pytest.raises(ValueError, match="needs the rows of the fit"):
         RidgePathDisplay.from_estimator(machine, kind="coefficients")

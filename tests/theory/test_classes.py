@@ -112,11 +112,11 @@ def test_finite_classes_that_cannot_be():
         FiniteClass(np.zeros((0, 3)))
     concepts = FiniteClass(np.eye(3))
     for bad in ([3], [-1], [0.5], [np.nan]):
-        with pytest.raises(ValueError, match="places"):
+        with pytest.raises(ValueError, match="indices"):
             concepts.learn(bad, [True])
     with pytest.raises(ValueError, match="as many labels"):
         concepts.learn([0, 1], [True])
-    with pytest.raises(ValueError, match="an example"):
+    with pytest.raises(ValueError, match="at least one example"):
         concepts.learn([], [])
     with pytest.raises(ValueError, match="weights"):
         concepts.errors(0, [1, -1, 1])
@@ -307,7 +307,7 @@ def test_with_twice_as_many_points_a_quarter_is_lost(m):
 
 
 def test_games_that_cannot_be_played():
-    with pytest.raises(ValueError, match="different ones"):
+    with pytest.raises(ValueError, match="must be distinct"):
         play_adversary(LEARNERS["no"], [1.0, 1.0], m=1)
     with pytest.raises(ValueError, match="a label for each"):
         play_adversary(lambda X, y, Z: [True], [1.0, 2.0], m=1)

@@ -252,7 +252,7 @@ def test_machine_bound_computes_norm_and_slack_in_feature_space():
     three = SVC(Linear()).fit(X, np.arange(80) % 3)
     with pytest.raises(ValueError, match="two classes"):
         machine_bound(three, X, y)
-    with pytest.raises(ValueError, match="labels among them"):
+    with pytest.raises(ValueError, match="y their labels"):
         machine_bound(machine, X, np.full(80, "other"))
     for other in (KernelRidge(), SVC(Precomputed()).fit(X @ X.T, y)):
         with pytest.raises(TypeError, match=r"fitted mercer\.SVC"):
@@ -297,7 +297,7 @@ def test_relative_entropy_at_zeros():
         (lambda: margin_dimension(-1.0, 0.1), "radius=-1"),
         (lambda: margin_dimension(1.0, math.nan), "margin=nan"),
         (lambda: margin_error([0.0], -1.0, [1.0], 0.1), "squared_norm=-1"),
-        (lambda: margin_error([], 1.0, [], 0.1), "equally many"),
+        (lambda: margin_error([], 1.0, [], 0.1), "equally long"),
         (lambda: margin_error([math.nan], 1.0, [1.0], 0.1), "slack"),
         (lambda: margin_error([-1.0], 1.0, [1.0], 0.1), "must not be negative"),
         (lambda: margin_error([1.0], 1.0, [-1.0], 0.1), "must not be negative"),

@@ -28,19 +28,19 @@ class ApproximationError(ValueError):
 
 @dataclass(frozen=True)
 class StatedError:
-    """How far a kernel of features is from the kernel that it stands for.
+    """The error of an approximate kernel.
 
     Attributes
     ----------
     value : float
         0 is exact, 1 as bad as no features at all.
     measure : str
-        What the number is, in words.
+        Description of the number.
     rows : int
         Rows that were compared.
     standard_error : float
-        What another sample of so many rows would change in it; zero where all were compared, or
-        where it is not known.
+        Standard error from a sample of rows; zero if all were compared, or if
+        it is not known.
     """
 
     value: float
@@ -65,7 +65,7 @@ class ApproximateKernel(Kernel):
     Attributes
     ----------
     kernel : Kernel
-        What it stands for.
+        The approximated kernel.
     approximation : Approximation
         How the features were found.
     phi : Features
@@ -104,7 +104,7 @@ class ApproximateKernel(Kernel):
         return float(np.sqrt(np.mean(np.square(K - F @ F.T)))) / size if size else 0.0
 
     def trace_error(self, X: Any, random_state: int = 0, most: int | None = None) -> float:
-        """Return trace(K - F F') / trace(K) on rows: the share of |phi(x)|^2 that is left out.
+        """Return trace(K - F F') / trace(K) on rows: the unexplained fraction of |phi(x)|^2.
 
         For landmarks, where K - F F' is positive semidefinite, no entry of it is larger than its
         largest diagonal entry, and its eigenvalues sum to this.
@@ -128,7 +128,7 @@ class ApproximateKernel(Kernel):
     def left_out(
         self, X: Any, random_state: int = 0, most: int | None = None
     ) -> tuple[float, float]:
-        """Return the `trace_error` of rows, and its standard error where they are a sample of X."""
+        """Return the `trace_error` of rows, and its standard error if they are a sample of X."""
         every = as_points(X)
         points = sampled(every, most, random_state)
         own = np.asarray(self.kernel.diag(points), dtype=np.float64)
@@ -144,7 +144,7 @@ class ApproximateKernel(Kernel):
         return share, spread * float(np.sqrt((1.0 - count / n) * count)) / abs(total)
 
     def stated_error(self, X: Any) -> StatedError:
-        """Return how far this is from the kernel, by what its approximation is judged by."""
+        """Return the error of this kernel, by the measure of its approximation."""
         return self.approximation.stated_error(self, as_points(X))
 
 
@@ -195,7 +195,7 @@ class Approximation(ABC):
 
 
 def sampled(points: Points, most: int | None, random_state: int) -> Points:
-    """Return some of the rows, drawn at random, or all where they are not too many."""
+    """Return a random subset of the rows, or all rows if there are few."""
     n = row_count(points)
     if most is None or n <= most:
         return points

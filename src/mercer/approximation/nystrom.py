@@ -31,18 +31,19 @@ from mercer.rows.points import as_points, row_count, take, to_host
 #
 # Nystrom features: k(x, y) through its values at m landmarks, k_x' K_m^-1 k_y.
 
-# Pivots below this share of the largest entry are rounding: what they would add is divided by their
+# Pivots below this fraction of the largest entry are rounding: their contribution is divided by
+# their
 # root, 1e-6, so that features keep ten digits.
 _ROUNDING = 1e-12
 _ROWS_AT_ONCE = 1024  # of a thread: kernel values stay in its cache
-_FEWEST = 256  # rows of a thread, where it has enough to do with them: so many operations
+_FEWEST = 256  # rows of a thread that give it enough operations
 _OPERATIONS = 1 << 30
 _ALONE = 4000  # landmarks up to which threads of BLAS wait for one another longer than they work
 _PANELS, _NARROWEST = 8, 64  # columns of features made together: eighths, at least so many
-_SENT_AT_ONCE = 8192  # to a card
-_MATRICES = 3  # of landmarks on a card: the kernel, what is factored, and the factor
-_SQUARES = 2  # of landmarks on the host: what is solved for, and the inverse
-_TRACED = 2000  # rows that the trace is estimated from, where there are more
+_SENT_AT_ONCE = 8192  # to a GPU
+_MATRICES = 3  # of landmarks on a GPU: the kernel, the factored matrix, and the factor
+_SQUARES = 2  # of landmarks on the host: the right-hand side, and the inverse
+_TRACED = 2000  # rows for the estimate of the trace, if there are more
 _MEASURE = "trace(K - FF') / trace(K)"
 
 
@@ -58,8 +59,8 @@ class Nystrom(Approximation):
     n_components : int, default=1000
         Landmarks, at most; fewer where the kernel has a smaller rank on the rows.
     sampling : {"pivoted", "uniform", "leverage", "kmeans++"}, default="pivoted"
-        How landmarks are drawn: in proportion to what is unexplained so far (randomly pivoted
-        Cholesky), all alike, by ridge leverage scores, or by the squared distance in feature space
+        Distribution of the landmarks: in proportion to the unexplained diagonal (randomly pivoted
+        Cholesky), uniform, by ridge leverage scores, or by the squared distance in feature space
         to those drawn.
     random_state : int, default=0
         Seed of the draws.
@@ -104,7 +105,7 @@ class Nystrom(Approximation):
         return RULES[self.sampling](source, min(self.n_components, source.n), weights, rng)
 
     def stated_error(self, kernel: ApproximateKernel, X: Points) -> StatedError:
-        """Return the share of the trace that is left out: exact from the diagonal, or a sample."""
+        """Return the unexplained fraction of the trace: exact, or estimated from a sample."""
         known = kernel.phi.left if isinstance(kernel.phi, NystromFeatures) else None
         if known is not None and known.rows() is X:
             return StatedError(known.share, _MEASURE, row_count(X))
@@ -114,14 +115,14 @@ class Nystrom(Approximation):
 
 
 class Left(NamedTuple):
-    """What the draw of landmarks found out about all rows that it looked at.
+    """Results of the landmark selection for all rows that it evaluated.
 
     Attributes
     ----------
     rows : weak reference to Points
         Those rows, for as long as others hold them.
     share : float
-        Of the trace of their kernel, what the features leave out.
+        Fraction of the trace of their kernel that the features do not explain.
     """
 
     rows: ref[Any]
@@ -140,10 +141,10 @@ class NystromFeatures(Features):
     inverse : (m, m) array, optional
         L^-1, lower triangular, of k(landmarks, landmarks) = L L'.
     factor : Factor, optional
-        L itself, where a card has made it; L^-1 is then brought when it is asked for.
+        L itself, if a GPU computed it; L^-1 is then fetched on request.
     """
 
-    left: Left | None = None  # what a draw among all rows of a fit has told
+    left: Left | None = None  # result of a selection among all rows of a fit
 
     def __init__(
         self,
@@ -167,7 +168,7 @@ class NystromFeatures(Features):
         m = row_count(self.landmarks)
         require_memory(
             _SQUARES * 8 * m * m,
-            f"the features at {m} landmarks, brought from a card",
+            f"the features at {m} landmarks, fetched from a GPU",
             "Use fewer landmarks, or a larger budget with mercer.config(memory=...).",
         )
         return self.factor.half_solve(np.eye(m))
@@ -216,13 +217,13 @@ class NystromFeatures(Features):
         return row_count(self.landmarks)
 
     def mix(self, W: Array) -> Array:
-        """Solve with L' where it is, or multiply."""
+        """Solve with L' if it is present, or multiply by its inverse."""
         if self.factor is not None:
             return self.factor.half_solve(W, transposed=True)
         return np.asarray(self.inverse.T @ W)
 
     def mix_transposed(self, V: Array) -> Array:
-        """Solve with L where it is, or multiply."""
+        """Solve with L if it is present, or multiply by its inverse."""
         return np.asarray(self.inverse @ V) if self.factor is None else self.factor.half_solve(V)
 
     @property
@@ -323,20 +324,20 @@ def _times_triangle(K: Array, inverse: Array, out: Array) -> None:
 
 # Rows for each landmark, among which it is drawn, and rows of which none are left out.
 _SAMPLED, _ALL = 5, 10_000
-_COPIES = 2  # of the sample's values at the landmarks: a factor, and what is made of it
+_COPIES = 2  # of the sample's values at the landmarks: a factor, and the product with it
 _SHARE = 0.5  # of the budget, for both
-_TOGETHER = 32  # landmarks that are drawn before distances are computed anew
+_TOGETHER = 32  # landmarks drawn before distances are computed again
 
 
 class Drawn(NamedTuple):
-    """Landmarks, and what is known of the others.
+    """Landmarks, and results for the other rows.
 
     Attributes
     ----------
     rows : (m,) int array
         Their numbers.
     left : float or None
-        Share of the trace of K that they leave out; None where not all rows were looked at.
+        Unexplained fraction of the trace of K; None unless all rows were evaluated.
     """
 
     rows: Array
@@ -352,7 +353,7 @@ def uniform(source: Source, m: int, weights: Array | None, rng: np.random.Genera
 
 
 def pivoted(source: Source, m: int, weights: Array | None, rng: np.random.Generator) -> Drawn:
-    """Draw in proportion to what is left on the diagonal: randomly pivoted Cholesky."""
+    """Draw in proportion to the remaining diagonal: randomly pivoted Cholesky."""
     among = _sample(source, m, weights, rng)
     seed = int(rng.integers(2**31))
     looked_at = source.only(among)
@@ -378,7 +379,7 @@ def leverage(source: Source, m: int, weights: Array | None, rng: np.random.Gener
     A.flat[:: len(A) + 1] += penalty
     solved = linalg.solve_triangular(np.linalg.cholesky(A), F.T, lower=True)
     scores = np.einsum("ij,ij->j", solved, solved) + left / penalty
-    m = min(m, int(np.count_nonzero(scores)))  # rows that explain nothing are no landmarks
+    m = min(m, int(np.count_nonzero(scores)))  # rows that explain no variance cannot be landmarks
     return Drawn(among[np.sort(rng.choice(len(among), m, False, scores / scores.sum()))])
 
 

@@ -56,7 +56,7 @@ class Draws:
         Orthogonal directions with the lengths of independent ones; points of a scrambled Sobol
         sequence; or independent.
     rng : numpy Generator
-        Where randomness comes from.
+        Source of randomness.
     """
 
     def __init__(self, kind: str, rng: np.random.Generator) -> None:
@@ -192,7 +192,7 @@ class RandomFeatures(Approximation):
             raise ValueError(f"RandomFeatures: draws={self.draws!r} must be one of {KINDS}")
 
     def features(self, kernel: Kernel, X: Points, weights: Array | None = None) -> Features:
-        """Draw what the parts of the kernel ask for."""
+        """Draw the random numbers for the parts of the kernel."""
         if is_objects(X):
             raise ApproximationError("RandomFeatures needs rows of numbers; Nystrom takes any rows")
         draws = Draws(self.draws, np.random.default_rng(self.random_state))
@@ -208,8 +208,8 @@ def derive(kernel: Kernel, d: int, m: int, draws: Draws) -> Features:
     found = waves((kernel,), d, max(1, m // 2), draws)
     if found is None and exact is not None:
         raise ApproximationError(
-            f"RandomFeatures: {kernel!r} has {exact.dimension} features of its own, more than the "
-            f"{m} there is room for; take n_components of {exact.dimension} or more, or Nystrom"
+            f"RandomFeatures: {kernel!r} has {exact.dimension} exact features, more than the "
+            f"{m} available; set n_components to {exact.dimension} or more, or use Nystrom"
         )
     if found is None:
         raise ApproximationError(
@@ -276,8 +276,8 @@ def _(kernel: On, d: int, m: int, draws: Draws) -> Features:
 def waves(kernels: tuple[Kernel, ...], d: int, m: int, draws: Draws) -> Array | None:
     """Return m frequencies of a product of shift-invariant kernels over d columns; None for others.
 
-    Their draws are parts of one point each: points of a sequence of low discrepancy that were drawn
-    for each factor alone would hang together.
+    Their draws are parts of one point each: points of a low-discrepancy sequence drawn separately
+    for each factor would be correlated.
     """
     chosen = [_numbers(k) if isinstance(k, On) else tuple(range(d)) for k in kernels]
     normals, uniforms = draws(sum(map(len, chosen)), len(kernels), m)
@@ -344,7 +344,7 @@ class FourierFeatures(Features):
         return out
 
     def features_on_card(self, X: CardRows) -> CardRows | None:
-        """Let the card take cosines and sines."""
+        """Let the GPU compute cosines and sines."""
         amplitude = self.amplitude / np.sqrt(self.frequencies.shape[1])
         return choose_backend().fourier_features(X, self.frequencies, float(amplitude))
 
@@ -413,7 +413,7 @@ class TensorSketch(Features):
     factors : tuple of Features
         Of the factors.
     buckets, signs : tuple of arrays
-        Where each feature of a factor goes, and with which sign.
+        Index of each feature of a factor in the product, and its sign.
     size : int
         Length of the sketch.
     amplitude : float
@@ -474,9 +474,9 @@ def cosines_and_sines(places: Array, amplitude: float, cosines: Array, sines: Ar
     places : (n, m) array
         Angles in 256ths of the circle; overwritten.
     amplitude : float
-        What both are multiplied by.
+        Factor of both.
     cosines, sines : (n, m) arrays
-        Where they go.
+        Output arrays.
     """
     n, m = places.shape
     step = max(1, _ENTRIES // max(1, m))

@@ -19,7 +19,7 @@ def parse_approximation(text: str) -> Approximation:
     Parameters
     ----------
     text : str
-        A name, then what its parameters are in their order, with colons between.
+        A name, then its parameters in order, separated by colons.
 
     Returns
     -------
@@ -39,7 +39,7 @@ def parse_approximation(text: str) -> Approximation:
     parameters = [field.name for field in fields(kind)]
     if len(given) > len(parameters):
         order = ":".join(parameters)
-        raise ValueError(f"{text!r} says too much: {name}:{order} has all there is to say")
+        raise ValueError(f"{text!r} has too many parameters; write {name}:{order}")
     values: dict[str, Any] = {}
     for parameter, value in zip(parameters, given, strict=False):
         values[parameter] = value if parameter in ("sampling", "draws") else _whole(text, value)
@@ -51,7 +51,7 @@ def _whole(text: str, value: str) -> int:
         return int(value.replace("_", ""))
     except ValueError:
         raise ValueError(
-            f"{value!r} in {text!r} is no whole number; write a number of features, as in "
+            f"{value!r} in {text!r} must be an integer; write a number of features, as in "
             "'nystrom:1000'"
         ) from None
 

@@ -255,7 +255,7 @@ def _read_entry(name: str, value: Any) -> _Entry:
         raise ModelFormatError(f"{where}: dtype, shape and data_offsets are expected")
     dtype, shape, offsets = value["dtype"], value["shape"], value["data_offsets"]
     if not isinstance(dtype, str) or dtype not in DTYPES:
-        raise ModelFormatError(f"{where}: dtype {dtype!r} is none of {', '.join(DTYPES)}")
+        raise ModelFormatError(f"{where}: dtype {dtype!r} is not one of {', '.join(DTYPES)}")
     if not _are_sizes(shape) or len(shape) > _MOST_DIMENSIONS:
         raise ModelFormatError(f"{where}: shape {shape!r:.80} must be a list of sizes")
     if not _are_sizes(offsets) or len(offsets) != 2:

@@ -17,7 +17,7 @@ combine by rules that keep them valid:
 
 `k(X, Y)` is the matrix, `k.diag(X)` its diagonal, `k.features(d)` the finite feature map if there
 is one, `k.features(X, tol)` one with a bound on its error. `parse` reads a kernel from text,
-`resolve` from whatever a user passes as `kernel=`, and `is_valid` looks at a function of one's own
+`resolve` from any value of a `kernel=` parameter, and `is_valid` checks a custom function
 on data. `eigenfunctions` is Mercer's theorem, `mercer_condition` its test of a kernel.
 
 >>> from mercer.kernels import Gaussian, Polynomial

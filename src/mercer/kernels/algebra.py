@@ -34,13 +34,13 @@ from mercer.rows.points import (
 
 # --- base ----------------------------------------------------------------------------------------
 #
-# What a kernel is: an immutable value that writes its formula as an expression.
+# A kernel is an immutable value that writes its formula as an expression.
 #
-# A kernel knows nothing of storage, devices or solvers. It answers four questions: its formula
+# A kernel is independent of storage, devices and solvers. It provides four things: its formula
 # (`expression`), the matrix of two blocks of rows (`k(X, Y)`), its diagonal (`k.diag(X)`) and its
 # finite feature map, if it has one (`k.features(d)`). Operators build new kernels from it.
 #
-# To write a kernel of one's own, give a frozen dataclass its formula:
+# To write a custom kernel, give a frozen dataclass its formula:
 #
 # >>> from dataclasses import dataclass, fields
 # >>> from mercer.expression import Expression, Dot, Exp
@@ -145,18 +145,18 @@ class Kernel(NamedArguments, ABC):
         Parameters
         ----------
         n_features : int, or array-like of shape (n, d)
-            Length of the rows, or rows X; `tol` needs X, which says how far apart rows may lie.
+            Length of the rows, or rows X; `tol` needs X, whose distances determine the map.
         tol : float, optional
             Bound on |k(x, y) - <phi(x), phi(y)>|, for kernels with infinitely many features: the
-            Gaussian and the rational quadratic kernel, exponentials, and what is made of them. What
-            a series leaves out is a kernel, so that the error of x and y is at most that of x with
-            itself, or of y.
+            Gaussian and the rational quadratic kernel, exponentials, and combinations of them. The
+            remainder of a series is a kernel, so that the error of x and y is at most that of x
+            with itself, or of y.
 
         Returns
         -------
         FeatureMap or None
             Without `tol` the finite map, None if there is none; with it a `TruncatedFeatureMap`
-            where there is none.
+            if no finite one exists.
 
         Examples
         --------
@@ -216,7 +216,7 @@ class Kernel(NamedArguments, ABC):
         return Power(self, exponent)
 
     def __neg__(self) -> Kernel:
-        return self * -1.0  # refused there, with the reason
+        return self * -1.0  # which raises an error with the reason
 
     def __sub__(self, other: Kernel | float) -> Kernel:
         return self + other * -1.0
@@ -301,7 +301,7 @@ _PROVEN: set[type[Kernel]] = set()
 def proven(kind: type[K]) -> type[K]:
     """Mark a class with a theorem behind it: its kernels are valid if their parts are.
 
-    Classes that derive from it are not marked: what they change is their author's word.
+    Derived classes are not marked: their author is responsible for their changes.
     """
     _PROVEN.add(kind)
     return kind
@@ -310,7 +310,7 @@ def proven(kind: type[K]) -> type[K]:
 def is_proven(kernel: Kernel) -> bool:
     """Return whether the rules of the algebra prove that every k(X) is positive semidefinite.
 
-    `k.psd` also believes: a function or a formula of one's own is what its author says it is.
+    `k.psd` also trusts declarations: a custom function or formula has the declared property.
 
     >>> from mercer.kernels import FromCallable, Gaussian
     >>> is_proven(2 * Gaussian() + 1), is_proven(FromCallable(lambda X, Y: X @ Y.T))
@@ -343,7 +343,7 @@ _NEGATIVE = "a negative multiple of a kernel is not positive semidefinite"
 @proven
 @dataclass(frozen=True, repr=False)
 class Sum(Kernel):
-    """k1 + k2 + ...: what the operator `+` makes."""
+    """k1 + k2 + ...: the result of the operator `+`."""
 
     parts: tuple[Kernel, ...]
     binding: ClassVar[Binding] = Binding.SUM
@@ -363,7 +363,7 @@ class Sum(Kernel):
 @proven
 @dataclass(frozen=True, repr=False)
 class Product(Kernel):
-    """factor * k1 * k2 * ...: what the operator `*` makes, of numbers and of kernels."""
+    """factor * k1 * k2 * ...: the result of the operator `*` for numbers and kernels."""
 
     parts: tuple[Kernel, ...]
     factor: float = 1.0
@@ -392,7 +392,7 @@ class Product(Kernel):
 @proven
 @dataclass(frozen=True, repr=False)
 class Power(Kernel):
-    """k(x, y)^p: what the operator `**` makes."""
+    """k(x, y)^p: the result of the operator `**`."""
 
     kernel: Kernel
     exponent: int
@@ -513,7 +513,7 @@ def _kernel(value: object) -> Kernel:
 
 # --- inputs --------------------------------------------------------------------------------------
 #
-# Kernels on rows that are changed first: columns chosen, rows mapped, weighted, normalised.
+# Kernels on rows that are changed first: columns chosen, rows mapped, weighted, normalized.
 #
 # ============================  ============================  ======================================
 # rule                          formula                       why the matrix stays PSD
@@ -601,14 +601,14 @@ class Normalized(Kernel):
 
 
 def is_homogeneous(e: Expression) -> bool:
-    """Return whether a multiple of x only multiplies e(x, y), which normalising takes back."""
+    """Return whether a multiple of x only multiplies e(x, y), which normalizing takes back."""
     if isinstance(e, ex.Mul | ex.Pow):
         return all(is_homogeneous(part) for part in ex.children(e))
     return isinstance(e, ex.Dot | ex.SymmetricSum | ex.Constant)
 
 
 def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
-    """Return a kernel that speaks of columns by number where it did so by name.
+    """Return the kernel with column numbers in place of column names.
 
     Parameters
     ----------
@@ -628,7 +628,7 @@ def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
         bound: Any = ex.bind_columns(chosen, None if names is None else list(names))
         return replace(kernel, columns=bound.steps[0].names)
     if isinstance(kernel, After):
-        return kernel  # what it compares has columns of its own
+        return kernel  # the inner kernel has its own columns
     changed: dict[str, Any] = {}
     for field in fields(kernel):
         value = getattr(kernel, field.name)
@@ -641,7 +641,7 @@ def numbered(kernel: Kernel, names: Sequence[str] | None) -> Kernel:
 
 
 def refuse_uncallable(owner: str, name: str, value: Any) -> None:
-    """Refuse what is not a function."""
+    """Raise unless the argument is a function."""
     if not callable(value):
         raise TypeError(f"{owner}: {name}={value!r} must be a function of a block of rows")
 

@@ -1,7 +1,7 @@
 """Checks of kernel parameters: numbers, arrays, matrices, and columns.
 
 Each returns the value as plain numbers or raises `ValueError` or `TypeError`. The message names the
-kernel, the parameter, the value and what is accepted.
+kernel, the parameter, the value and the accepted values.
 """
 
 from __future__ import annotations

@@ -41,14 +41,14 @@ def resolve(
     sample_weight: Any = None,
     names: Sequence[str] | None = None,
 ) -> Kernel:
-    """Turn what a user gave as `kernel` into a Kernel.
+    """Turn the value of a `kernel` parameter into a Kernel.
 
     Parameters
     ----------
     kernel : Kernel, str or callable
         A kernel; a name or a text for `parse`; a function of two blocks of rows;
-        or a kernel of scikit-learn's Gaussian processes (whose noise terms count for nothing
-        here: the penalty of a machine stands for them).
+        or a kernel of scikit-learn's Gaussian processes (whose noise terms are ignored here:
+        the penalty of an estimator replaces them).
     X : array-like, optional
         Data that names without brackets take their scale from; without it, a name has the defaults
         of its class.
@@ -103,7 +103,7 @@ class GaussianProcessFunction:
 
 
 def _is_gaussian_process_kernel(kernel: Any) -> bool:
-    module = sys.modules.get("sklearn.gaussian_process.kernels")  # nobody has one without it
+    module = sys.modules.get("sklearn.gaussian_process.kernels")  # without it no such kernel exists
     return module is not None and isinstance(kernel, module.Kernel)
 
 
@@ -113,7 +113,7 @@ def _names(X: Any, names: Sequence[str] | None) -> Sequence[str] | None:
 
 # --- default scales ------------------------------------------------------------------------------
 #
-# Kernels whose scale suits the data: what a name without brackets stands for.
+# Kernels whose scale is chosen from the data: the meaning of a name without brackets.
 #
 # With d features, v the variance of all entries of X (rows counted as often as their sample
 # weight says) and g = 1 / (d v):
@@ -145,7 +145,7 @@ _DEFAULTS: dict[str, Callable[[int, float], Kernel]] = {
     "sigmoid": lambda d, v: Sigmoid(slope=1 / (d * v)),
 }
 
-# Without data g = 1 is taken, so that "polynomial" has one degree, not two.
+# Without data g = 1, so that "polynomial" has one degree, not two.
 _CLASS_DEFAULTS: dict[str, Callable[[], Kernel]] = {"polynomial": lambda: Polynomial(degree=3)}
 
 
@@ -186,7 +186,7 @@ def with_scales(kernel: Kernel, X: Any, sample_weight: Any, names: Sequence[str]
 
 
 def _columns_of(X: Any, columns: Sequence[int | str], names: Sequence[str] | None) -> Any:
-    """Return some columns; all where they are not known, which the fit itself refuses."""
+    """Return some columns; all if they are unknown, in which case the fit raises an error."""
     points = None if X is None else as_points(X)
     if points is None:
         return points
@@ -217,7 +217,7 @@ def _variance_or_one_over(d: int, X: Points, sample_weight: Any, owner: str) -> 
         return variance
     warnings.warn(
         f"{owner}: all entries of X are equal, so they suggest no scale; 1 / (n_features * "
-        f"variance) is taken to be 1. Pass a kernel with a scale to choose another.",
+        f"variance) is set to 1. Pass a kernel with a scale to choose another.",
         UserWarning,
         stacklevel=5,
     )
@@ -230,7 +230,7 @@ def spread_of_entries(X: Points, sample_weight: Any, owner: str, remedy: str) ->
     Raises
     ------
     ValueError
-        If it is no number of float64: entries beyond 1e154, or all below 1e-154.
+        If it is outside the range of float64: entries beyond 1e154, or all below 1e-154.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         variance = weighted_variance(X, sample_weight)

@@ -40,7 +40,7 @@ _ZERO = ex.Constant(0.0)
 
 
 class NoSlopeError(ValueError):
-    """There is no rule for the derivative of an operation; the message names it."""
+    """An operation without a derivative rule; the message names it."""
 
 
 def slope(expression: Expression, leaf: Statistic) -> Expression:
@@ -133,10 +133,10 @@ def _slopes_times(*factors: Expression) -> Expression:
 # The derivative of a kernel by the logarithm of each of its parameters: again a formula.
 #
 # Positive numbers of a kernel (scales, factors of products, constants, offsets, the alpha of a
-# rational quadratic) can be learnt by gradients. A rule for each class of kernel names them as
+# rational quadratic) can be learned by gradients. A rule for each class of kernel names them as
 # `get_params` does, and writes the slope: kernels made of kernels pass on those of their parts by
 # the chain rule, so that sums, products and powers of any depth need nothing of their own. Whole
-# numbers (degrees, exponents), the nu of `Matern` and parameters that are zero are not learnt;
+# numbers (degrees, exponents), the nu of `Matern` and parameters that are zero are not learned;
 # kernels without a rule have none.
 
 Rewrite = Callable[[Expression], Expression]
@@ -149,7 +149,7 @@ class ParameterSlope(ABC):
     Attributes
     ----------
     outer : Expression
-        What the chain rule multiplies by, or all of the slope.
+        Factor of the chain rule, or the whole derivative.
     """
 
     outer: Expression
@@ -167,7 +167,7 @@ class ParameterSlope(ABC):
 
 @dataclass(frozen=True)
 class FormulaSlope(ParameterSlope):
-    """A formula. Where it is not finite a square root of zero was differentiated: it is zero."""
+    """A formula. It is zero if not finite, since a square root of zero was differentiated."""
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,7 @@ class MappedSlope(ParameterSlope):
     inner : Expression
         A formula.
     function : callable
-        What is made of its values.
+        Applied to its values.
     """
 
     inner: Expression
@@ -201,7 +201,7 @@ class MappedSlope(ParameterSlope):
 
 @dataclass(frozen=True)
 class Parameter:
-    """A positive parameter of a kernel that can be learnt.
+    """A positive parameter of a kernel that can be learned.
 
     Attributes
     ----------
@@ -230,7 +230,7 @@ class Parameter:
 
 @singledispatch
 def parameters(kernel: Kernel) -> list[Parameter]:
-    """Return the parameters of a kernel that can be learnt, in the order of `get_params`.
+    """Return the parameters of a kernel that can be learned, in the order of `get_params`.
 
     Parameters
     ----------
@@ -368,11 +368,11 @@ def _(kernel: algebra.Normalized) -> list[Parameter]:
             less = ex.multiply(-0.5, k, lengths, own)
             moved = replace(moved, slope=FormulaSlope(ex.add(moved.slope.outer, less)))
         found.append(moved)
-    return [] if algebra.is_homogeneous(k) else found  # whose factors normalising takes back
+    return [] if algebra.is_homogeneous(k) else found  # whose factors normalizing takes back
 
 
 def _positive(name: str, value: float, k: Expression) -> list[Parameter]:
-    """Return a weight of the kernel, which is its own slope; none where it is zero."""
+    """Return a weight of the kernel, which is its own gradient; none if it is zero."""
     return [Parameter(name, (value,), FormulaSlope(k), is_weight=True)] if value > 0 else []
 
 

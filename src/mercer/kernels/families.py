@@ -113,7 +113,7 @@ class Bilinear(Kernel):
 def _factor(A: FrozenArray) -> FrozenArray:
     values, vectors = np.linalg.eigh((A.array + A.array.T) / 2)
     kept = values > 1e-15 * max(values[-1], 0.0)
-    kept[-1] = True  # A = 0 keeps one column of zeros: rows of length 0 are no rows
+    kept[-1] = True  # A = 0 keeps one column of zeros: rows need at least one column
     return FrozenArray(vectors[:, kept] * np.sqrt(np.maximum(values[kept], 0.0)))
 
 
@@ -219,7 +219,7 @@ class Sigmoid(Kernel):
 @proven
 @dataclass(frozen=True, repr=False)
 class Constant(Kernel):
-    """k(x, y) = value: what a number is when it is added to a kernel.
+    """k(x, y) = value: a number that is added to a kernel.
 
     Parameters
     ----------
@@ -372,7 +372,7 @@ class Matern(Kernel):
             )
 
     def expression(self) -> Expression:
-        """Write the closed form where there is one."""
+        """Write the closed form if it exists."""
         if self.nu == inf:
             return ex.Exp(-0.5 * _squared(self.scale))
         r = sqrt(2.0 * self.nu) * _distance(self.scale)
@@ -435,8 +435,8 @@ def _distance(scale: Scale) -> Expression:
 def _in_range(scale: Scale) -> tuple[ex.Steps, float]:
     """Return what multiplies rows so that squares of distances are in range, and the new scale.
 
-    Distances that matter are about as large as the scale. Where its square leaves the range, half
-    of its exponent is taken off the rows before they are compared. The other half stays outside,
+    Relevant distances are about as large as the scale. If its square overflows, half of its
+    exponent is removed from the rows before they are compared. The other half stays outside,
     so that rows that are much larger than the scale do not overflow either.
     """
     assert isinstance(scale, float)
@@ -533,7 +533,7 @@ class Tanimoto(Kernel):
 class Coregionalized(Kernel):
     """k(t, u) = B[t, u] for rows that hold the number of a task, 0, 1, ...
 
-    A product with a kernel of other columns is the intrinsic model of coregionalisation, a sum of
+    A product with a kernel of other columns is the intrinsic model of coregionalization, a sum of
     such products the linear one.
 
     Parameters
@@ -582,7 +582,7 @@ class TaskTable:
         return np.asarray(self.B.array.diagonal()[self._tasks(X)])
 
     def _tasks(self, X: Points) -> Array:
-        """Read the numbers of tasks; refuse what is none."""
+        """Read the numbers of tasks; raise for invalid ones."""
         numbers, count = to_dense(X), len(self.B.array)
         if numbers.ndim != 2 or numbers.shape[1] != 1:
             raise ValueError(
@@ -593,8 +593,8 @@ class TaskTable:
         wrong = np.flatnonzero((tasks != numbers[:, 0]) | (tasks < 0) | (tasks >= count))
         if len(wrong):
             raise ValueError(
-                f"Coregionalized: task {numbers[wrong[0], 0]:g} in row {wrong[0]} must be a whole "
-                f"number from 0 to {count - 1}, the last row of B"
+                f"Coregionalized: task {numbers[wrong[0], 0]:g} in row {wrong[0]} must be an "
+                f"integer from 0 to {count - 1}, the last row of B"
             )
         return tasks
 
@@ -606,10 +606,10 @@ class TaskTable:
 
 @dataclass(frozen=True, repr=False)
 class Precomputed(Kernel):
-    """A mark: the machine is given the matrix K in place of X.
+    """A mark: the estimator receives the matrix K in place of X.
 
-    `fit` takes K(train, train), `predict` takes K(test, train). The matrix is believed to be
-    positive semidefinite while a machine is fitted; its certificate looks whether it is.
+    `fit` takes K(train, train), `predict` takes K(test, train). The fit assumes that the matrix is
+    positive semidefinite; the certificate checks it.
 
     Examples
     --------
@@ -618,10 +618,10 @@ class Precomputed(Kernel):
     """
 
     def expression(self) -> Expression:
-        """Refuse: there is no formula."""
+        """Raise: there is no formula."""
         raise ValueError(
-            "Precomputed() stands for a matrix that is already there; it cannot be evaluated on "
-            "rows, nor be part of another kernel. Combine the matrices themselves instead, for "
+            "Precomputed() represents a given kernel matrix; it cannot be evaluated on "
+            "rows or combined with other kernels. Combine the matrices themselves instead, for "
             "example K1 + K2."
         )
 
@@ -681,5 +681,5 @@ class FromCallable(Kernel):
             )
 
     def expression(self) -> Expression:
-        """Write the function as it is."""
+        """Return the custom function unchanged."""
         return ex.Opaque(self.function)

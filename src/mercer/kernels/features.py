@@ -128,7 +128,7 @@ def sequence_map(expression: Expression) -> FeatureMap | None:
 
 @singledispatch
 def dimension(e: Expression, d: int) -> int | None:
-    """Count the features for rows of length d; None if there is no finite map."""
+    """Count the features for rows of length d; None without a finite map."""
     return None
 
 
@@ -358,7 +358,7 @@ def set_products(F: Array, degree: int) -> Array:
         return F
     m = F.shape[1]
     if degree > m:
-        return F[:, :0]  # there are no such sets
+        return F[:, :0]  # such sets do not exist
     tails = [[comb(m - i - 1, q) for i in range(m)] for q in range(1, degree)]
     return _in_blocks(F, comb(m, degree), lambda block: _grown(block, tails))
 
@@ -417,7 +417,7 @@ def _root_multinomials(m: int, degree: int) -> Array:
     """Return sqrt(p! / prod a_i!) of every monomial, by the recursion that makes the monomials.
 
     Putting a column before a tail multiplies the multinomial by q / r, r being how often the column
-    then leads. All values are whole numbers, exact in float64 below 2^53.
+    then leads. All values are integers, exact in float64 below 2^53.
     """
     multinomials, runs = np.ones(m), np.ones(m)
     for q in range(2, degree + 1):

@@ -23,7 +23,7 @@ from mercer.rows.points import as_points, is_objects, row_count, to_dense
 
 # --- eigenfunctions ------------------------------------------------------------------------------
 #
-# Mercer's theorem for a kernel and a density: closed form where there is one, else quadrature.
+# Mercer's theorem for a kernel and a density: closed form if known, else quadrature.
 
 _SMALLEST = 1e-10  # of the largest eigenvalue: below, a function has fewer than six right digits
 _NEGATIVE = 1e-8  # of the largest: beyond rounding, a negative eigenvalue is the kernel's own
@@ -46,7 +46,7 @@ def eigenfunctions(
         `NormalDensity`, `UniformDensity`, `BoxDensity`, `SampleDensity`; rows are a sample in which
         each counts alike.
     n_components : int
-        How many; there are fewer if fewer eigenvalues are above 1e-10 of the largest.
+        Number of components; fewer if fewer eigenvalues are above 1e-10 of the largest.
     n_nodes : int, optional
         Nodes of the quadrature for each column; 180 in one column if left out, fewer in several.
 
@@ -79,7 +79,7 @@ def eigenfunctions(
     if values[0] < -_NEGATIVE * max(values[-1], 0.0):
         raise ValueError(
             f"eigenfunctions: {k!r} has the eigenvalue {values[0]:.3g} here, and Mercer's theorem "
-            "needs them nonnegative; mercer_condition(k, over) shows the function that breaks it"
+            "needs them nonnegative; mercer_condition(k, over) returns a counterexample"
         )
     kept = min(count, max(1, int((values > _SMALLEST * values[-1]).sum())))
     found, functions = values[::-1][:kept], vectors[:, ::-1][:, :kept]
@@ -89,7 +89,7 @@ def eigenfunctions(
 
 
 def _kept(points: Any) -> Any:
-    """Return rows that nobody else writes to; a table keeps its names."""
+    """Return a private copy of rows; a table keeps its names."""
     return points.copy() if hasattr(points, "copy") else as_points(points)
 
 
@@ -100,7 +100,7 @@ def _kept(points: Any) -> Any:
 # Under a density p, integral k(x, y) psi_j(y) p(y) dy = lambda_j psi_j(x), the psi_j are
 # orthonormal
 # under p, and the sum of all lambda_j is the trace, integral k(x, x) p(x) dx. The features of the
-# theorem are sqrt(lambda_j) psi_j(x). What a sum over the first m leaves out is a kernel again,
+# theorem are sqrt(lambda_j) psi_j(x). The remainder of a sum over the first m is a kernel again,
 # hence
 # |k(x, y) - k_m(x, y)| <= sqrt(r(x) r(y)) with r(x) = k(x, x) - k_m(x, x), whose mean is the sum of
 # the eigenvalues that were left out.
@@ -117,7 +117,7 @@ class Eigenfunctions(ABC):
     kernel : Kernel
         k.
     density : Density
-        Where rows come from.
+        Distribution of rows.
     eigenvalues : array of shape (m,)
         From the largest on.
     trace : float
@@ -162,7 +162,7 @@ class Eigenfunctions(ABC):
         Parameters
         ----------
         over : Density or rows, optional
-            Where integrals are taken; the density itself if left out.
+            Distribution for the integrals; by default the density.
         n_nodes : int, optional
             Nodes for each column: another number than that of the functions is an independent look.
 
@@ -220,8 +220,8 @@ def operator_spectrum(k: Kernel, points: Any, weights: Array) -> tuple[Array, Ar
     apart = float(np.abs(K - K.T).max())
     if apart > _ASYMMETRY * float(np.abs(K).max()):
         raise ValueError(
-            f"{k!r}: k(x, y) and k(y, x) differ by up to {apart:.3g}; Mercer's theorem is about "
-            "symmetric functions, such as (k(x, y) + k(y, x)) / 2"
+            f"{k!r}: k(x, y) and k(y, x) differ by up to {apart:.3g}; Mercer's theorem needs "
+            "a symmetric function, such as (k(x, y) + k(y, x)) / 2"
         )
     values, vectors = linalg.eigh(roots[:, None] * ((K + K.T) / 2) * roots)
     lead = np.abs(vectors).argmax(axis=0)
@@ -270,7 +270,7 @@ class HermiteEigenfunctions(Eigenfunctions):
     degrees : int array of shape (m, d)
         The degree of each function along each axis.
     axes : array of shape (d, d)
-        Maps rows less their mean to the axes, in units of the scale.
+        Maps centered rows to the axes, in units of the scale.
     a : array of shape (d,)
         1 / (4 variance) along each axis, in units of the scale.
     """
@@ -306,7 +306,7 @@ def hermite_eigenfunctions(
     density : NormalDensity
         Any mean and covariance.
     count : int
-        How many.
+        Number of nodes.
     """
     covariance = np.asarray(density.covariance)
     d = len(covariance)
@@ -508,7 +508,7 @@ class SampleDensity(Density):
     X : array-like, sparse matrix, DataFrame, or list of sequences
         Rows.
     weights : array-like of shape (n,), optional
-        How much each row counts; all alike if left out.
+        Weight of each row; all equal by default.
 
     Examples
     --------

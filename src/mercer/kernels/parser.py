@@ -142,7 +142,7 @@ class _Parser:
         return value
 
     def made(self, word: Token, make: Callable[..., Value], *args: Value, **named: Value) -> Value:
-        """Call a constructor or operator; what it refuses is refused here, with the place."""
+        """Call a constructor or operator; add the position to its errors."""
         try:
             value = make(*args, **named)
         except (TypeError, ValueError, OverflowError) as refusal:
@@ -302,7 +302,7 @@ class _Parser:
         elif isinstance(start, int):
             return [start]
         if not (isinstance(start, int) and isinstance(stop, int)):
-            raise self.error("a column is a name or a whole number", word)
+            raise self.error("a column is a name or an integer", word)
         if not 0 <= start < stop <= start + _MAX_COLUMNS:
             raise self.error(f"{start}:{stop} is not a range of columns", word)
         return list(range(start, stop))
@@ -393,13 +393,13 @@ _FUNCTIONS: dict[str, Callable[..., Kernel]] = {
 
 
 def maker(name: str, of_kernel: bool) -> Callable[..., Kernel] | None:
-    """Find what a name makes; `polynomial` of a kernel is another thing than of a number."""
+    """Find the constructor of a name; `polynomial` of a kernel differs from that of a number."""
     kernel, function = KERNELS.get(plain(name)), _FUNCTIONS.get(plain(name))
     return function or kernel if of_kernel else kernel or function
 
 
 def unknown(name: str) -> str:
-    """Return a message that there is no such kernel, and which one may be meant."""
+    """Return a message that there is no such kernel, and suggest a similar one."""
     known = sorted({*KERNELS, *_FUNCTIONS})
     near = get_close_matches(plain(name), [*known, *_ALIASES], n=1)
     hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
@@ -434,11 +434,11 @@ class ParseError(ValueError):
     Attributes
     ----------
     reason : str
-        What is wrong.
+        The error.
     text : str
-        What was read.
+        The parsed text.
     position : int
-        Where it went wrong, counted from 0.
+        Position of the error, counted from 0.
     """
 
     def __init__(self, reason: str, text: str, position: int) -> None:
@@ -455,7 +455,7 @@ def tokens(text: str) -> Iterator[Token]:
     while position < len(text):
         match = _WORDS.match(text, position)
         if match is None:
-            raise ParseError(f"{text[position]!r} has no meaning here", text, position)
+            raise ParseError(f"{text[position]!r} is unexpected here", text, position)
         kind = str(match.lastgroup)
         if kind != "space":
             yield Token(kind, match[0], position)

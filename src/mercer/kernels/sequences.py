@@ -30,7 +30,7 @@ from mercer.rows.points import is_objects, row_count
 # Both look at sub-sequences that two sequences share. They are `Opaque` to backends: a function
 # of two blocks of sequences that is itself a value, so that equal kernels have equal expressions.
 
-_BLOCK = 64  # sequences compared at a time by the dynamic programme
+_BLOCK = 64  # sequences compared at a time by the dynamic program
 
 
 @proven
@@ -64,8 +64,8 @@ class Spectrum(Kernel):
 class Subsequence(Kernel):
     """k(s, t) = sum over u of length k, its places i in s and j in t, of decay^(l(i) + l(j)).
 
-    Places may have gaps; l(i) is the length from the first to the last letter of the place, gaps
-    counted. (Lodhi et al., Text classification using string kernels, JMLR 2, 2002.)
+    Occurrences may be interrupted; l(i) is the length from the first to the last letter, including
+    the letters between. (Lodhi et al., Text classification using string kernels, JMLR 2, 2002.)
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class SpectrumFunction:
     k: int
 
     def __call__(self, X: Points, Y: Points) -> Array:
-        """Multiply the counts; each sequence is counted once as long as it is remembered."""
+        """Multiply the counts; each sequence is counted once while it is cached."""
         _refuse_numbers("Spectrum", X, Y)
         (left, right), width = count_kgrams(self.k, X, Y)
         return products(left, right, width)
@@ -141,7 +141,7 @@ class SubsequenceFunction:
         return out
 
     def _compare(self, S: Array, T: Array) -> Array:
-        """Compare columns of S with columns of T as they are broadcast, letter by letter.
+        """Compare columns of S with columns of T as broadcast, letter by letter.
 
         `ends` sums decay^(l(i) + l(j)) over the pairs of places of common sub-sequences of q + 1
         letters that end at the letters a of s and b of t. A longer one ends here if the letters
@@ -212,9 +212,9 @@ def _refuse_numbers(owner: str, *blocks: Points) -> None:
 # up by content and counts only those that it has not seen. A `KgramTable` numbers k-grams in the
 # order in which they first come, so that counts of sequences that came at different times are
 # rows of one sparse matrix. No k-gram is hashed into a column that another one may share: numbers
-# are exact, and so are the products, being sums of whole numbers in float64.
+# are exact, and so are the products, being sums of integers in float64.
 #
-# What is remembered is bounded in bytes. Tables are shared by all threads.
+# The cache is bounded in bytes. Tables are shared by all threads.
 
 _BITS = 31  # of a number, so that a pair of them is one int64
 _CODE_POINTS = 0x110000  # letters are their code points; other tokens are numbered from here on
@@ -225,7 +225,7 @@ _OBJECTS = 600  # bytes of a remembered sequence besides its letters and counts
 _TOKEN = 200  # bytes of a token and its place in a dictionary
 _WAIT = 0.05  # seconds between two looks at the deadline while another thread counts
 
-# A k-gram that stands in this share of all pairs of sequences is multiplied as a dense column: a
+# A k-gram that occurs in this fraction of all pairs of sequences is multiplied as a dense column: a
 # dense product takes about a hundredth of the time for each pair (400 texts of 2000 letters: 0.04
 # instead of 0.12 s)
 _FREQUENT = 0.01
@@ -345,7 +345,7 @@ class KgramTable:
         return [self._rows[key] for key in keys]
 
     def _encode(self, sequence: Any) -> tuple[str | bytes, Array]:
-        """Return what a sequence is remembered by, and the letters of a sequence of tokens.
+        """Return the cache key of a sequence, and the letters of a sequence of tokens.
 
         Tokens are remembered by their numbers: lists change, and long ones are not kept alive.
         """
@@ -408,7 +408,7 @@ _LOCK = threading.RLock()
 
 
 def count_kgrams(k: int, *blocks: Sequence[Any]) -> tuple[list[list[KgramCounts]], int]:
-    """Count the k-grams of blocks of sequences, each sequence once as long as it is remembered.
+    """Count the k-grams of blocks of sequences, each sequence once while it is cached.
 
     Parameters
     ----------
@@ -459,7 +459,7 @@ def _turn() -> Iterator[None]:
 
 
 def _after_fork() -> None:
-    """Begin anew in a child process: a thread of the parent may have been counting."""
+    """Start over in a child process: a thread of the parent may have been counting."""
     global _LOCK  # noqa: PLW0603  a lock that is held in the parent is never released in the child
     _LOCK = threading.RLock()
     _TABLES.clear()
@@ -503,7 +503,7 @@ def products(left: list[KgramCounts], right: list[KgramCounts], width: int) -> A
 
 
 class _Entries(NamedTuple):
-    """Nonzero counts of some sequences: where they stand, and what they are."""
+    """Nonzero counts of some sequences: their positions and values."""
 
     height: int
     rows: Array

@@ -39,10 +39,10 @@ _WORKING = 3  # arrays of the size of the features that are held while they are 
 class TruncatedFeatureMap(FeatureMap):
     """phi with |k(x, y) - <phi(x), phi(y)>| <= tol on the rows it was made for.
 
-    What the series leaves out is a kernel r = k - <phi, phi>, hence
+    The remainder of the series is a kernel r = k - <phi, phi>, hence
     |r(x, y)| <= sqrt(r(x, x) r(y, y)): the error of a pair is bounded by what each row shows alone,
     `phi.error(X)`, at rows that were not given as well. For the Gaussian kernel r(x, x) is the
-    probability that a Poisson number of mean |x - centre|^2 / scale^2 exceeds the degree: no more
+    probability that a Poisson number of mean |x - center|^2 / scale^2 exceeds the degree: no more
     than `tol` in the whole ball that holds the given rows.
 
     Parameters
@@ -97,7 +97,7 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     expression : Expression
         The formula of the kernel.
     X : array-like or sparse matrix of shape (n, d)
-        Rows; how far they lie from each other says how many terms are needed.
+        Rows; their distances determine the number of terms.
     tol : float
         Bound on the error of a pair of rows.
 
@@ -108,8 +108,8 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
     """
     if np.ndim(X) == 0 and not is_sparse(X):
         raise TypeError(
-            f"features: with tol, pass rows X in place of the number {X!r}: how far rows lie from "
-            "each other decides how many features are needed"
+            f"features: with tol, pass rows X in place of the number {X!r}: the "
+            "distances of the rows determine the number of features"
         )
     points = as_points(X)
     if is_objects(points):
@@ -119,7 +119,7 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
         return finite
     points = _float64(points)
     if not row_count(points):
-        raise ValueError("features: X has no rows; how far out they lie is not known")
+        raise ValueError("features: X has no rows; pass at least one")
     if not np.isfinite(points.data if is_sparse(points) else points).all():
         raise ValueError("features: X holds values that are not finite; remove or fill these rows")
     bound = ex.bind_columns(expression, column_names(X))
@@ -140,7 +140,7 @@ def truncated_feature_map(expression: Expression, X: Any, tol: Any) -> FeatureMa
 
 
 def _refuse_many(n: int, dimension: int, tol: float) -> None:
-    """Refuse features that do not fit into memory."""
+    """Raise for features that exceed the memory."""
     shown = f"{dimension:,}" if dimension < 10**15 else f"{dimension:.1e}"
     require_memory(
         _WORKING * 8 * n * dimension,
@@ -158,7 +158,7 @@ def _float64(points: Points) -> Points:
 #
 # Series of features, cut off: the nodes that stand where a formula has infinitely many features.
 #
-# Each is a kernel with finitely many features, and what it leaves out is a kernel as well: the
+# Each is a kernel with finitely many features, and its remainder is a kernel as well: the
 # rest of the same series. With F the features of the node inside (`CenteredDot`: the rows
 # themselves), u = F/|F| and u^(p) all monomials of degree p in u with the roots of their
 # multinomials:
@@ -276,7 +276,7 @@ def _(e: RationalSeries, X: Points) -> Any:
 
 
 def directions(F: Array) -> tuple[Array, Array]:
-    """Return the lengths of rows and the rows of length one; rows of zeros stay what they are."""
+    """Return the lengths of rows and the rows of length one; rows of zeros stay zero."""
     largest = np.abs(F).max(axis=1, initial=0.0)
     scaled = F / np.where(largest > 0, largest, 1.0)[:, None]  # no square over- or underflows
     norms = np.sqrt(np.square(scaled).sum(axis=1))
@@ -297,10 +297,10 @@ def _power(lengths: Array, p: int) -> Array:
 
 # --- truncate ------------------------------------------------------------------------------------
 #
-# Cut the series of a kernel off, so that what is left out is small on given rows.
+# Truncate the series of a kernel, so that the remainder is small on given rows.
 #
-# What a series leaves out is a kernel r of its own, so |r(x, y)| <= sqrt(r(x, x) r(y, y)), and
-# only r(x, x) need be small. One rule per node says what its parts may leave out:
+# The remainder of a series is a kernel r of its own, so |r(x, y)| <= sqrt(r(x, x) r(y, y)), and
+# only r(x, x) must be small. One rule per node bounds the remainders of its parts:
 #
 # ====================  =========================================================================
 # node                  r(x, x) is at most tol if
@@ -310,7 +310,7 @@ def _power(lengths: Array, p: int) -> Array:
 # `Pow(e, p)`           e leaves out tol / (p M^(p-1)), M the largest e(x, x)
 # `Exp(e)`              e leaves out tol / (2 exp(M)), and the terms beyond p are
 #                       sum_(q > p) M^q / q! <= tol / 2
-# `Exp(-c SqDist)`      P(N > degree) <= tol for a Poisson number N of mean 2 c |x - centre|^2
+# `Exp(-c SqDist)`      P(N > degree) <= tol for a Poisson number N of mean 2 c |x - center|^2
 # ====================  =========================================================================
 
 _LARGEST_DEGREE = 1 << 16  # a degree beyond it has more features than any memory in two columns
@@ -414,7 +414,7 @@ def _exp(term: Expression) -> Expression:
 
 
 def _gaussian_series(leaf: ex.SqDist, rate: float, X: Points, tol: float) -> ExpSeries:
-    """Return exp(-rate |x - y|^2) by the damped series of sqrt(2 rate) (x - centre)."""
+    """Return exp(-rate |x - y|^2) by the damped series of sqrt(2 rate) (x - center)."""
     base, lengths = _centered(leaf, rate, X)
     mean = float(np.square(lengths).max(initial=0.0))
     return ExpSeries(base, _degree(partial(_poisson_tail, mean), tol), damped=True)
@@ -451,7 +451,7 @@ def _binomial_tail(shape: float, share: float, n: int) -> float:
 
 
 def _centered(leaf: ex.SqDist, rate: float, X: Points) -> tuple[CenteredDot, Array]:
-    """Return the node of sqrt(2 rate) (x - centre), and the lengths of its rows."""
+    """Return the node of sqrt(2 rate) (x - center), and the lengths of its rows."""
     Z = to_dense(apply_steps(leaf.steps, X))
     centre = Z.min(axis=0) / 2 + Z.max(axis=0) / 2
     base = CenteredDot(leaf.steps, FrozenArray(centre), float(np.sqrt(2 * rate)))

@@ -33,7 +33,7 @@ class Validity:
     asymmetry : float
         Largest |k(x, y) - k(y, x)|.
     tol : float
-        What counts as zero.
+        Tolerance for zero.
     n_samples : int
         Rows that were looked at.
     """
@@ -68,13 +68,13 @@ def is_valid(k: Kernel, X: Any, n_samples: int = 200, tol: float | None = None) 
     Parameters
     ----------
     k : Kernel
-        For example `FromCallable(f)` for a function f of one's own.
+        For example `FromCallable(f)` for a custom function f.
     X : array-like, sparse matrix, DataFrame, or list of sequences
         Rows to sample from.
     n_samples : int
         Rows that are looked at, drawn without replacement, the same ones each time.
     tol : float, optional
-        What counts as zero; 1e-10 of the largest eigenvalue by default.
+        Tolerance for zero; 1e-10 of the largest eigenvalue by default.
 
     Returns
     -------
@@ -108,7 +108,7 @@ def _sample(X: Points, n_samples: int) -> Points:
         X = take(X, np.sort(np.random.default_rng(0).choice(n, n_samples, replace=False)))
     if is_objects(X):
         return X
-    # the kernel is judged, not the rounding of float32
+    # the check concerns the kernel, not the rounding of float32
     return X.astype(np.float64, copy=False)
 
 
@@ -122,7 +122,7 @@ _OTHER = 11  # nodes fewer when a function is looked at again: a grid that share
 
 @dataclass(frozen=True, eq=False)
 class MercerCondition:
-    """The verdict of `mercer_condition`; true where no function was found that breaks it.
+    """The result of `mercer_condition`; true unless a function was found that violates it.
 
     Attributes
     ----------
@@ -178,7 +178,7 @@ def mercer_condition(k: Kernel, over: Any, n_nodes: int | None = None) -> Mercer
     Parameters
     ----------
     k : Kernel
-        For example `FromCallable(f)` for a function of one's own.
+        For example `FromCallable(f)` for a custom function f.
     over : Density, or rows
         `UniformDensity(low, high)`, `NormalDensity(...)`, or a sample.
     n_nodes : int, optional

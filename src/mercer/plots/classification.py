@@ -44,8 +44,8 @@ def classifier(display: str, estimator: Any, two: bool) -> Any:
         raise wrong_machine(display, "a classifier", machine)
     if two and len(machine.classes_) != 2:
         raise ValueError(
-            f"{display}: two classes have a threshold, this {type(machine).__name__} has "
-            f"{len(machine.classes_)}; ConfusionMatrixDisplay shows more"
+            f"{display}: thresholds need two classes, but this {type(machine).__name__} has "
+            f"{len(machine.classes_)}; use ConfusionMatrixDisplay"
         )
     return estimator
 
@@ -155,7 +155,7 @@ class CalibrationDisplay(Display):
             )
         positive = classes[1] if pos_label is None else pos_label
         if positive not in classes:
-            raise ValueError(f"{name}: pos_label={pos_label!r} is none of the labels {classes}")
+            raise ValueError(f"{name}: pos_label={pos_label!r} is not among the labels {classes}")
         p = estimator.predict_proba(X)[:, classes.index(positive)]
         return cls.from_predictions(
             y, p, n_bins=n_bins, strategy=strategy, pos_label=positive,
@@ -352,8 +352,8 @@ class ConfusionMatrixDisplay(Display):
         truth, called = np.ravel(y_true), np.ravel(y_pred)
         if len(truth) != len(called) or not len(truth):
             raise ValueError(
-                f"{cls.__name__}: {len(truth)} true and {len(called)} predicted labels must be "
-                "equally many, and some"
+                f"{cls.__name__}: {len(truth)} true and {len(called)} predicted labels must have "
+                "the same positive length"
             )
         classes = unique_labels(truth, called)  # which raises for words mixed with numbers
         place = len(classes) * np.searchsorted(classes, truth) + np.searchsorted(classes, called)
@@ -502,7 +502,7 @@ class RocCurveDisplay(Display):
         positive = classes[1] if pos_label is None else pos_label
         if positive not in classes:
             raise ValueError(
-                f"{cls.__name__}: pos_label={pos_label!r} is none of the labels {classes}"
+                f"{cls.__name__}: pos_label={pos_label!r} is not among the labels {classes}"
             )
         if hasattr(estimator, "decision_function"):
             values = np.ravel(estimator.decision_function(X))

@@ -419,8 +419,8 @@ def _support_machine(display: str, estimator: Any) -> Any:
         raise wrong_machine(display, "a support vector machine that decides", machine)
     if is_classifier(machine) and len(machine.classes_) != 2:
         raise ValueError(
-            f"{display}: two classes have one margin, this {type(machine).__name__} has "
-            f"{len(machine.classes_)}; DecisionRegionDisplay draws them"
+            f"{display}: the margin needs two classes, but this {type(machine).__name__} has "
+            f"{len(machine.classes_)}; use DecisionRegionDisplay"
         )
     return machine
 

@@ -134,7 +134,7 @@ def _non_gaussian(display: str, rows: Array, y: Any, count: int, seed: int) -> A
     machine = PCA(n_components=min(_MOST, rows.shape[1], len(rows) - 1)).fit(rows)
     values = machine.explained_variance_
     if not values[0] > 0:
-        raise ValueError(f"{display}: all rows are equal, and look alike from everywhere")
+        raise ValueError(f"{display}: all rows are equal, so every direction shows one point")
     axes = machine.components_[values > 1e-10 * values[0]].T
     with warnings.catch_warnings():
         # of a search that was cut short: a picture needs a direction, not a proof

@@ -287,7 +287,7 @@ class RidgePathDisplay(Display):
     def _errors(cls, machine: KernelRidge, text: str) -> Self:
         if not hasattr(machine, "loo_scores_"):
             raise ValueError(
-                f"{cls.__name__}: leave-one-out errors are known after a fit with penalty='loo'"
+                f"{cls.__name__}: leave-one-out errors require a fit with penalty='loo'"
             )
         order = np.argsort(machine.penalties_)
         values = machine.loo_scores_[order, None]

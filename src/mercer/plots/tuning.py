@@ -158,7 +158,7 @@ class TuningDisplay(Display):
         """
         if not isinstance(tuning, Tuning):
             raise TypeError(
-                f"{cls.__name__}: needs what mercer.selection.tune gives, got "
+                f"{cls.__name__}: needs the result of mercer.selection.tune, got "
                 f"{type(tuning).__name__}; from_estimator takes a fitted Tuned or GridSearchCV"
             )
         made = _table(cls, tuning.points, tuning.scores, tuning.best, tuning.metric, params)

@@ -38,7 +38,7 @@ class TermSum:
     intercept : float
         The constant.
     against : tuple of int or None
-    For several classes, the pair of labels that it separates; positive for the second.
+        For several classes, the pair of labels that it separates; positive for the second.
     """
 
     rows: Array

@@ -1,7 +1,7 @@
 """Learning theory: bounds, hypothesis classes, relative entropy, and duality of programs.
 
-Each bound is a `Bound`: a value, what it assumes, whether it is vacuous, and a sentence. Classes of
-hypotheses can be looked at, learnt from and played against. A `Program` is a problem with
+Each bound is a `Bound`: a value, its assumptions, whether it is vacuous, and a sentence. Classes of
+hypotheses can be looked at, learned from and played against. A `Program` is a problem with
 constraints: its Lagrangian, its dual, and whether they meet.
 """
 

@@ -15,7 +15,7 @@ from mercer.theory.entropy import relative_entropy
 
 # --- bound ---------------------------------------------------------------------------------------
 #
-# What a bound is: a number, what it rests on, whether it says anything, and a sentence.
+# A bound is a number with its assumptions, a flag for vacuous bounds, and a sentence.
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class Bound:
     vacuous : bool
         Whether it promises nothing that was not known before (an error of one or more).
     assumptions : tuple of str
-        What must hold for it.
+        Its assumptions.
     statement : str
         The bound in words.
     """
@@ -59,10 +59,10 @@ def check_probability(name: str, value: float) -> float:
 
 
 def check_count(name: str, value: float, least: int = 1) -> int:
-    """Require a whole number of at least `least`."""
+    """Require an integer of at least `least`."""
     number = _number(name, value)
     if not math.isfinite(number) or number != int(number) or number < least:
-        raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        raise ValueError(f"{name}={value!r} must be an integer of at least {least}")
     return int(value)
 
 
@@ -103,15 +103,15 @@ def error_bound(value: float, assumptions: tuple[str, ...], statement: str) -> B
 
 # --- tails ---------------------------------------------------------------------------------------
 #
-# Tails: how seldom a mean of independent observations is far from what is expected.
+# Tails: the probability that a mean of independent observations is far from its expectation.
 #
-# The theorems of learning rest on them. Chernoff's are sharp where the chance p is small,
+# The theorems of learning depend on them. Chernoff's are sharp if the probability p is small,
 # Hoeffding's hold whatever p is, and relative entropy is below both; the binomial sum itself is
 # exact.
 
 
 def chernoff_tail(n: int, p: float, psi: float, *, upper: bool = False) -> Bound:
-    """Bound the chance that n trials of chance p succeed less often than (1 - psi) n p.
+    """Bound the probability that n trials of probability p succeed less often than (1 - psi) n p.
 
     P(Z < (1 - psi) mu) <= exp(-psi^2 mu / 2) with mu = n p, and for the other tail
     P(Z > (1 + psi) mu) <= exp(-psi^2 mu / 3).
@@ -119,11 +119,11 @@ def chernoff_tail(n: int, p: float, psi: float, *, upper: bool = False) -> Bound
     Parameters
     ----------
     n : int
-        How many independent trials.
+        Number of independent trials.
     p : float
-        The chance of each.
+        The probability of success.
     psi : float
-        How far off, as a share of the expectation; between 0 and 1.
+        Deviation as a fraction of the expectation; between 0 and 1.
     upper : bool
         Whether the tail above the expectation is asked for.
 
@@ -141,7 +141,7 @@ def chernoff_tail(n: int, p: float, psi: float, *, upper: bool = False) -> Bound
     value = math.exp(-(psi**2) * n * p / (3 if upper else 2))
     side, share = ("more", 1 + psi) if upper else ("fewer", 1 - psi)
     statement = (
-        f"{n} trials of chance {p:g} succeed {side} than {share * n * p:g} times with a "
+        f"{n} trials of probability {p:g} succeed {side} than {share * n * p:g} times with a "
         f"probability of at most {value:.4g}"
     )
     return error_bound(value, ("the trials are independent",), statement)
@@ -150,16 +150,16 @@ def chernoff_tail(n: int, p: float, psi: float, *, upper: bool = False) -> Bound
 def hoeffding_tail(
     n: int, epsilon: float, spread: npt.ArrayLike = 1.0, *, two_sided: bool = True
 ) -> Bound:
-    """Bound the chance that a mean of n observations is off by epsilon: 2 exp(-2 n epsilon^2).
+    """Bound the probability that a mean of n values is off by epsilon: 2 exp(-2 n epsilon^2).
 
     For observations that lie in intervals of lengths s_i it is 2 exp(-2 n^2 epsilon^2 / sum s_i^2).
 
     Parameters
     ----------
     n : int
-        How many independent observations; they need not have one distribution.
+        Number of independent observations, not necessarily of one distribution.
     epsilon : float
-        How far the mean is from its expectation.
+        Deviation of the mean from its expectation.
     spread : float or (n,) array-like
         The length of the interval that each observation lies in.
     two_sided : bool
@@ -195,19 +195,19 @@ def hoeffding_tail(
 
 
 def relative_entropy_tail(n: int, p: float, share: float) -> Bound:
-    """Bound the chance that a share of n trials of chance p succeeds: exp(-n D(share || p)).
+    """Bound the probability of a fraction of successes in n trials: exp(-n D(share || p)).
 
-    Sharper than `chernoff_tail` and `hoeffding_tail`, which follow from it. For a share above p the
-    chance is that of so many or more, below p of so many or fewer.
+    Sharper than `chernoff_tail` and `hoeffding_tail`, which follow from it. For a fraction above p,
+    the event is that of so many or more successes, below p of so many or fewer.
 
     Parameters
     ----------
     n : int
-        How many independent trials.
+        Number of independent trials.
     p : float
-        The chance of each.
+        The probability of success.
     share : float
-        Which share of them.
+        The fraction of successes.
 
     Returns
     -------
@@ -223,23 +223,23 @@ def relative_entropy_tail(n: int, p: float, share: float) -> Bound:
     value = math.exp(-n * relative_entropy([share, 1 - share], [p, 1 - p]))
     side = "more" if share >= p else "fewer"
     statement = (
-        f"{n} trials of chance {p:g} succeed {share * n:g} times or {side} with a probability of "
-        f"at most {value:.4g}"
+        f"{n} trials of probability {p:g} succeed {share * n:g} times or {side} with a probability "
+        f"of at most {value:.4g}"
     )
     return error_bound(value, (INDEPENDENT,), statement)
 
 
 def binomial_tail(n: int, p: float, count: int, *, upper: bool = False) -> float:
-    """Return the exact chance that n trials of chance p succeed `count` times or fewer.
+    """Return the probability that n trials of probability p succeed `count` times or fewer.
 
     Parameters
     ----------
     n : int
-        How many independent trials.
+        Number of independent trials.
     p : float
-        The chance of each.
+        The probability of success.
     count : int
-        How many of them.
+        The number of successes.
     upper : bool
         Whether `count` times or more is asked for.
 

@@ -25,7 +25,7 @@ from mercer.theory.sample_size import (
 
 # --- finite class --------------------------------------------------------------------------------
 #
-# A finite class, written out: what it can learn, how rich it is, which samples suffice for it.
+# A finite class as a table: empirical risk minimization, richness, sample sizes.
 
 _MOST_SETS = 200_000  # of points that are looked at one by one
 _ROUNDING = 1e-12  # of sums of weights
@@ -33,18 +33,18 @@ _ROUNDING = 1e-12  # of sums of weights
 
 @dataclass(frozen=True)
 class LearntHypothesis:
-    """What empirical risk minimisation picks.
+    """The result of empirical risk minimization.
 
     Attributes
     ----------
     index : int
         The first hypothesis with the fewest errors on the sample.
     observed : float
-        The share of the sample that it gets wrong.
+        The fraction of errors on the sample.
     consistent : int
-        How many hypotheses get nothing wrong: the size of the version space.
+        Number of hypotheses without an error: the size of the version space.
     hypotheses : int
-        How many there are.
+        Number of hypotheses.
     n : int
         The size of the sample.
     """
@@ -75,7 +75,7 @@ class EpsilonNet:
     index : int
         The hypothesis that this region belongs to.
     epsilon : float
-        What was asked.
+        The requested epsilon.
     """
 
     is_net: bool
@@ -84,7 +84,7 @@ class EpsilonNet:
     epsilon: float
 
     def __str__(self) -> str:
-        verdict = "is an epsilon-net" if self.is_net else "is NO epsilon-net"
+        verdict = "is an epsilon-net" if self.is_net else "is NOT an epsilon-net"
         return (
             f"the sample {verdict} for epsilon = {self.epsilon:g}: hypothesis {self.index} agrees "
             f"with it and has an error of {self.weight:.4g}, the largest that any such has"
@@ -100,7 +100,7 @@ class FiniteClass(Hypotheses):
     Parameters
     ----------
     table : (hypotheses, points) array-like of bool
-        What each hypothesis says about each point.
+        The label of each point by each hypothesis.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ class FiniteClass(Hypotheses):
     >>> len(thresholds), thresholds.vc_dimension(), thresholds.growth(3)
     (5, 1, 4)
     >>> thresholds.learn([0, 3], [False, True])
-    LearntHypothesis(index=1, observed=0.0, consistent=3, hypotheses=5, n=2)
+    LearnedHypothesis(index=1, observed=0.0, consistent=3, hypotheses=5, n=2)
     >>> thresholds.epsilon_net([0, 3], epsilon=0.3, target=2)
     EpsilonNet(is_net=True, weight=0.25, index=1, epsilon=0.3)
     """
@@ -130,7 +130,7 @@ class FiniteClass(Hypotheses):
 
     @classmethod
     def from_hypotheses(cls, hypotheses: Any, points: npt.ArrayLike) -> Self:
-        """Write out what a class, finite or not, can say about finitely many points.
+        """Make a table of the labelings of finitely many points by a class, finite or not.
 
         Parameters
         ----------
@@ -142,7 +142,7 @@ class FiniteClass(Hypotheses):
         Returns
         -------
         FiniteClass
-            A row for each labelling.
+            A row for each labeling.
 
         Examples
         --------
@@ -176,7 +176,7 @@ class FiniteClass(Hypotheses):
         points : (m,) array-like of int
             Places.
         labels : (m,) array-like of bool
-            What is said about them.
+            Their labels.
 
         Returns
         -------
@@ -193,15 +193,15 @@ class FiniteClass(Hypotheses):
         points : (m,) array-like of int
             Places.
         labels : (m,) array-like of bool
-            What is said about them.
+            Their labels.
 
         Returns
         -------
-        LearntHypothesis
+        LearnedHypothesis
         """
         places, said = self.sample(points, labels)
         if not len(places):
-            raise ValueError("FiniteClass.learn: the sample must have an example")
+            raise ValueError("FiniteClass.learn: the sample must have at least one example")
         wrong = (self.table[:, places] != said).sum(axis=1)
         index, agree = int(wrong.argmin()), int((wrong == 0).sum())
         return LearntHypothesis(index, float(wrong[index] / len(said)), agree, len(self), len(said))
@@ -223,12 +223,12 @@ class FiniteClass(Hypotheses):
         return np.asarray((self.table != self.labels_of(target)) @ self.distribution(weights))
 
     def growth(self, m: int) -> int:
-        """Return the most labellings that any m points are given, by looking at all of them.
+        """Return the most labelings that any m points are given, by looking at all of them.
 
         Parameters
         ----------
         m : int
-            How many different points.
+            Number of different points.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class FiniteClass(Hypotheses):
         if not 1 <= sets <= _MOST_SETS:
             raise ValueError(
                 f"m={m}: {self.table.shape[1]} points have {sets} sets of {m}, and 1 to "
-                f"{_MOST_SETS} can be looked at; mercer.theory.growth looks at some of many"
+                f"{_MOST_SETS} are allowed; mercer.theory.growth samples among more"
             )
         most = min(2**m, len(self))
         best = 0
@@ -274,8 +274,8 @@ class FiniteClass(Hypotheses):
             if len(longer) > _MOST_SETS:
                 raise ValueError(
                     f"at least {dimension}, but {len(longer)} sets of {dimension + 1} points would "
-                    f"have to be looked at, more than {_MOST_SETS}; mercer.theory.vc_dimension "
-                    "looks at some of many"
+                    f"have to be tested, more than {_MOST_SETS}; mercer.theory.vc_dimension "
+                    "tests a random sample"
                 )
             size = 2 ** (dimension + 1)
             shattered = [s for s in longer if len(np.unique(self.codes(s))) == size]
@@ -293,7 +293,7 @@ class FiniteClass(Hypotheses):
         Parameters
         ----------
         error : float
-            The error allowed, or, where no hypothesis is right, the excess over the best.
+            The error allowed, or, if every hypothesis errs, the excess over the best.
         delta : float
             The probability of failure allowed.
         realisable : bool
@@ -316,7 +316,7 @@ class FiniteClass(Hypotheses):
     ) -> EpsilonNet:
         """Test whether a sample hits every error region heavier than epsilon.
 
-        The error region of a hypothesis is where it differs from the target.
+        The error region of a hypothesis is the set where it differs from the target.
 
         Parameters
         ----------
@@ -354,7 +354,7 @@ class FiniteClass(Hypotheses):
         whole = np.isfinite(found).all() and (found == np.floor(found)).all()
         if not whole or (found < 0).any() or (found >= self.table.shape[1]).any():
             raise ValueError(
-                f"FiniteClass: points are places, whole numbers from 0 to {self.table.shape[1] - 1}"
+                f"FiniteClass: points must be indices, integers from 0 to {self.table.shape[1] - 1}"
             )
         return found.astype(np.intp)
 
@@ -391,9 +391,9 @@ class FiniteClass(Hypotheses):
 
 # --- conjunctions --------------------------------------------------------------------------------
 #
-# Conjunctions of literals over n Boolean variables: 3^n hypotheses, learnt by elimination.
+# Conjunctions of literals over n Boolean variables: 3^n hypotheses, learned by elimination.
 #
-# Each variable is in the conjunction as it is, or negated, or not at all. The learner begins with
+# Each variable is in the conjunction, in it negated, or not in it. The learner begins with
 # all 2n literals and strikes out those that a positive example contradicts. It never strikes out
 # a literal of the target, so it errs on positive examples alone: at most n + 1 times, since the
 # first such mistake leaves n literals and each other one strikes out at least one. No learner can
@@ -431,12 +431,12 @@ class Conjunction:
 
 @dataclass(frozen=True)
 class OnlineConjunction:
-    """What elimination has learnt from a stream.
+    """The state of elimination on a stream.
 
     Attributes
     ----------
     conjunction : Conjunction
-        What is left.
+        The conjunction learned so far.
     mistakes : tuple of int
         The places of the examples that were predicted wrongly.
     """
@@ -454,7 +454,7 @@ class Conjunctions(Hypotheses):
     Parameters
     ----------
     n : int
-        How many Boolean variables.
+        Number of Boolean variables.
 
     Examples
     --------
@@ -473,7 +473,7 @@ class Conjunctions(Hypotheses):
         check_count("n", self.n)
 
     def realises(self, points: Array, labels: Array) -> bool:
-        """See whether what is left after the positive points refuses the negative ones."""
+        """Check whether the conjunction of the positive points rejects the negative ones."""
         said = np.asarray(labels, dtype=bool)
         return bool(np.array_equal(self.eliminate(points, said).predict(points), said))
 
@@ -589,9 +589,9 @@ class Conjunctions(Hypotheses):
 
 # --- adversary -----------------------------------------------------------------------------------
 #
-# The adversary: why a class of infinite VC dimension cannot be learnt.
+# The adversary: why a class of infinite VC dimension cannot be learned.
 #
-# For any number m of examples there are 2m points with all labellings. The adversary puts a
+# For any number m of examples there are 2m points with all labelings. The adversary puts a
 # uniform distribution on them and flips a coin for each label. The learner sees at most m of the
 # points and must guess about the others, so that its mean error is a quarter or more, while that
 # of a learner that is right up to 0.1 with probability 0.9 would be 0.19 at most.
@@ -608,9 +608,9 @@ def no_free_lunch(m: int, points: int | None = None) -> Bound:
     Parameters
     ----------
     m : int
-        How many examples the learner sees.
+        Number of examples for the learner.
     points : int, optional
-        How many points the adversary uses; 2m unless given.
+        Number of points that the adversary uses; 2m unless given.
 
     Returns
     -------
@@ -634,16 +634,16 @@ def no_free_lunch(m: int, points: int | None = None) -> Bound:
 
 @dataclass(frozen=True)
 class AdversaryGame:
-    """What a learner achieved against the adversary.
+    """The result of a learner against the adversary.
 
     Attributes
     ----------
     errors : (trials,) array
         The error of the learner in each game, over all points.
     bound : Bound
-        What no learner is better than on average.
+        Lower bound on the average error of every learner.
     m : int
-        How many examples it saw.
+        Number of examples for the learner.
     """
 
     errors: Array
@@ -682,13 +682,13 @@ def play_adversary(
     ----------
     learner : callable
         learner(X, y, Z) sees examples X (m, d) with labels y (m,), True or False, and returns the
-        labels of Z; for a machine, `lambda X, y, Z: machine.fit(X, y).predict(Z)`.
+        labels of Z; for an estimator, `lambda X, y, Z: estimator.fit(X, y).predict(Z)`.
     points : (p, d) array-like
         A set that the class of the learner shatters; 2m points in the theorem.
     m : int
-        How many examples are drawn, with repetition.
+        Number of examples, drawn with replacement.
     trials : int
-        How many games, each with new coins.
+        Number of games, each with new coins.
     random_state : int
         Seed of the draws.
 
@@ -712,7 +712,7 @@ def play_adversary(
         raise TypeError(f"learner={learner!r} must be a function of X, y and Z")
     Z = as_rows(points)
     if len(np.unique(Z, axis=0)) < len(Z) or not len(Z):
-        raise ValueError("points must be different ones, and some: one point has one label")
+        raise ValueError("points must be distinct, and at least one")
     m, rng = check_count("m", m), np.random.default_rng(random_state)
     errors = np.empty(check_count("trials", trials))
     for game in range(len(errors)):

@@ -1,7 +1,7 @@
 """Labelings that a class of hypotheses gives to points: shattering, growth, VC dimension.
 
-A set of m points is shattered by a class if all 2^m labellings are there; the Vapnik-Chervonenkis
-dimension is the size of the largest shattered set; the growth function counts labellings.
+A set of m points is shattered by a class if all 2^m labelings are there; the Vapnik-Chervonenkis
+dimension is the size of the largest shattered set; the growth function counts labelings.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from scipy.optimize import linprog
 from mercer.array_types import Array
 from mercer.theory.bounds import check_count
 
-_MOST_POINTS = 20  # 2^20 labellings; more would never end
-_AT_ONCE = 3  # points that labellings grow by: a class is asked less often about few of them
+_MOST_POINTS = 20  # 2^20 labelings; more would never end
+_AT_ONCE = 3  # points that labelings grow by: a class is asked less often about few of them
 Draw = Callable[[np.random.Generator, int], Array]
 
 
@@ -33,23 +33,23 @@ class Hypotheses(ABC):
 
     @abstractmethod
     def draw(self, rng: np.random.Generator, m: int) -> Array:
-        """Draw m points where the class has a chance to shatter them: (m, d)."""
+        """Draw m points that the class may shatter with positive probability: (m, d)."""
 
     def dichotomies(self, points: npt.ArrayLike) -> Array:
-        """List the labellings of the points that some hypothesis gives.
+        """List the labelings of the points that some hypothesis gives.
 
         A few points at a time: what no hypothesis gives to some points, none gives to more of
-        them. So the work is that of the labellings there are: few where the VC dimension is small.
+        them. So the work is that of the labelings there are: few where the VC dimension is small.
 
         Parameters
         ----------
         points : (m, d) array-like
-            Points; with more than 2^20 labellings they are refused.
+            Points with at most 2^20 labelings.
 
         Returns
         -------
         (count, m) bool array
-            Distinct labellings.
+            Distinct labelings.
         """
         rows = as_rows(points)
         kept = [np.zeros(0, dtype=bool)]
@@ -60,7 +60,7 @@ class Hypotheses(ABC):
             kept = [labels for labels in longer if self.realises(rows[:m], labels)]
             if len(kept) > 2**_MOST_POINTS:
                 raise ValueError(
-                    f"{m} of these {len(rows)} points have {len(kept)} labellings; pass fewer"
+                    f"{m} of these {len(rows)} points have {len(kept)} labelings; pass fewer"
                 )
         return np.array(kept, dtype=bool).reshape(len(kept), len(rows))
 
@@ -114,7 +114,7 @@ class HalfSpaces(Hypotheses):
     dimension: int = 2
 
     def realises(self, points: Array, labels: Array) -> bool:
-        """Look for a separating hyperplane by a linear programme."""
+        """Look for a separating hyperplane by a linear program."""
         signs = np.where(labels, 1.0, -1.0)
         away = points - points.mean(axis=0) if len(points) else points
         largest = np.abs(away).max(axis=0, initial=0.0)  # units do not matter, but to tolerances
@@ -144,7 +144,7 @@ class Sines(Hypotheses):
             not np.allclose(points[:, 0], 10.0**-powers)
             or powers.max(initial=0) > _MOST_POINTS // 2
         ):
-            raise ValueError("Sines: labellings are known for points 10^-1 ... 10^-10 only")
+            raise ValueError("Sines: labelings are known for points 10^-1 ... 10^-10 only")
         w = np.pi * (1.0 + np.sum(np.where(labels, 0.0, 10.0**powers)))
         return bool(np.array_equal(np.sin(w * points[:, 0]) > 0, labels))
 
@@ -154,7 +154,7 @@ class Sines(Hypotheses):
 
 
 def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
-    """Return whether the class gives the points all labellings.
+    """Return whether the class gives the points all labelings.
 
     Parameters
     ----------
@@ -178,23 +178,23 @@ def is_shattered(hypotheses: Any, points: npt.ArrayLike) -> bool:
     rows = as_rows(points)
     if len(rows) > _MOST_POINTS:
         raise ValueError(
-            f"{len(rows)} points have 2^{len(rows)} labellings; pass at most {_MOST_POINTS}"
+            f"{len(rows)} points have 2^{len(rows)} labelings; pass at most {_MOST_POINTS}"
         )
     everything = product([False, True], repeat=len(rows))
     return all(hypotheses.realises(rows, np.array(labels)) for labels in everything)
 
 
 def growth(hypotheses: Any, m: int, *, trials: int = 50, random_state: int = 0) -> int:
-    """Count the most labellings of m points that were found: the growth function from below.
+    """Count the most labelings of m points that were found: the growth function from below.
 
     Parameters
     ----------
     hypotheses : Hypotheses
-        The class; it says where to look for points.
+        The class; it draws candidate points.
     m : int
-        How many points.
+        Number of points.
     trials : int
-        How many sets of points are looked at.
+        Number of sets of points.
     random_state : int
         Seed of the draws.
 
@@ -226,11 +226,11 @@ def vc_dimension(
     Parameters
     ----------
     hypotheses : Hypotheses
-        The class; it says where to look for points.
+        The class; it draws candidate points.
     largest : int
         Look at sets of up to so many points.
     trials : int
-        How many sets of each size are looked at.
+        Number of sets of each size.
     random_state : int
         Seed of the draws.
 
@@ -253,11 +253,11 @@ def vc_dimension(
 
 
 def check_class(hypotheses: Any) -> None:
-    """Require what can say which labellings it gives, and where to look for points."""
+    """Raise unless the class can test labelings and draw candidate points."""
     if isinstance(hypotheses, type) or not isinstance(hypotheses, Hypotheses):
         raise TypeError(
             f"hypotheses={hypotheses!r} must be a class of functions such as HalfSpaces(2) or "
-            "Intervals(1); for functions of your own, derive one from mercer.theory.Hypotheses "
+            "Intervals(1); for custom functions, derive a class from mercer.theory.Hypotheses "
             "with realises(points, labels) and draw(rng, m)"
         )
 

@@ -61,7 +61,7 @@ def relative_entropy(p: npt.ArrayLike, q: npt.ArrayLike) -> float:
 def relative_entropy_projection(f: npt.ArrayLike) -> Array:
     """Return the p with sum 1 that is nearest to f by relative entropy: f / sum f.
 
-    It minimises D(f || p), and D(p || f) too, with D of `relative_entropy`. That p >= 0 need not be
+    It minimizes D(f || p), and D(p || f) too, with D of `relative_entropy`. That p >= 0 need not be
     asked for.
 
     Parameters
@@ -114,7 +114,7 @@ def least_squares_projection(f: npt.ArrayLike, *, nonnegative: bool = True) -> A
     [1.0, 0.0, 0.0]
     """
     values = as_vector("least_squares_projection", f)
-    with np.errstate(over="ignore"):  # what is so much smaller than the largest is zero
+    with np.errstate(over="ignore"):  # probabilities far below the largest are zero
         values = values - values.max()  # adding a number to all entries changes nothing
     if not nonnegative:
         if np.isinf(values).any():

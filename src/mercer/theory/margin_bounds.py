@@ -31,13 +31,13 @@ _ROUNDING = 1e-12  # relative: 1 / 0.1^2 is meant to be 100
 def margin_dimension(radius: float, margin: float, dimension: float = math.inf) -> Bound:
     """Bound the VC dimension of hyperplanes with a margin: min(R^2/gamma^2, n) + 1.
 
-    R^2/gamma^2 is rounded up to a whole number: three points on a circle of radius R at equal
+    R^2/gamma^2 is rounded up to an integer: three points on a circle of radius R at equal
     distances are given all labels with the margin 3R/4, and (4/3)^2 is less than 2.
 
     Parameters
     ----------
     radius : float
-        R: all points are at most so long (seen from where the hyperplanes' offset is taken).
+        R: the largest distance of a point from the origin of the hyperplanes' offset.
     margin : float
         gamma: no point is nearer to the hyperplane.
     dimension : float
@@ -79,7 +79,7 @@ def novikoff(radius: float, margin: float) -> Bound:
     Returns
     -------
     Bound
-        Its value is the number of mistakes; vacuous when there is no margin.
+        Its value is the number of mistakes; vacuous without a margin.
 
     Examples
     --------
@@ -105,7 +105,7 @@ def margin_error(
                  + 3 sqrt(ln(2 j (j + 1) / delta) / (2 n)),
 
     where slack_i = max(0, 1 - y_i f(x_i)) and L = 2^(j - 1) >= |w|, j = 1, 2, ... is the smallest
-    power of two that bounds the norm: the price for not knowing the norm beforehand.
+    power of two that bounds the norm: the cost of not knowing the norm in advance.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def margin_error(
     squared_norm : float
         |w|^2.
     squared_lengths : (n,) array-like
-        k(x_i, x_i); add the square of the constant feature where there is a bias.
+        k(x_i, x_i); add the square of the constant feature if there is a bias.
     delta : float
         The probability of failure allowed.
 
@@ -133,7 +133,7 @@ def margin_error(
     xi, lengths = _numbers("slack", slack), _numbers("squared_lengths", squared_lengths)
     if len(xi) != len(lengths) or not len(xi):
         raise ValueError(
-            f"{len(xi)} slacks and {len(lengths)} lengths must be equally many, and some"
+            f"{len(xi)} slacks and {len(lengths)} squared_lengths must be equally long, not empty"
         )
     if (xi < 0).any() or (lengths < 0).any():
         raise ValueError("slack and squared_lengths must not be negative")
@@ -145,10 +145,12 @@ def margin_error(
     value = float(np.minimum(xi, 1.0).mean()) + complexity + chance
     statement = (
         f"with probability {1 - delta:g} the true error is at most {min(value, 1.0):.4g}: slack "
-        f"{np.minimum(xi, 1.0).mean():.4g}, capacity {complexity:.4g}, chance {chance:.4g}"
+        f"{np.minimum(xi, 1.0).mean():.4g}, capacity {complexity:.4g}, confidence {chance:.4g}"
     )
     return error_bound(
-        value, (INDEPENDENT, TWO_LABELS, "the kernel was fixed beforehand"), statement
+        value,
+        (INDEPENDENT, TWO_LABELS, "the kernel was fixed before the data were seen"),
+        statement,
     )
 
 
@@ -157,7 +159,7 @@ def machine_bound(
 ) -> Bound:
     """Bound the error of a fitted two-class `SVC` from the rows it was fitted to.
 
-    Radius, margin and slacks are computed in feature space. The bias is taken for the weight of one
+    Radius, margin and slacks are computed in feature space. The bias is the weight of one
     more, constant, feature.
 
     Parameters
@@ -193,15 +195,15 @@ def machine_bound(
     constant = check_positive("constant", constant)
     if not isinstance(machine, SVC) or isinstance(machine.kernel_, Precomputed):
         raise TypeError(
-            "machine_bound: needs a fitted mercer.SVC with a kernel of rows (a precomputed one "
-            "does not tell the lengths of new ones); margin_error takes figures. Got "
+            "machine_bound: needs a fitted mercer.SVC with a kernel of rows (a precomputed "
+            "one has no norms of new rows); margin_error takes numbers. Got "
             f"{type(machine).__name__}"
         )
     labels, classes = np.asarray(y), machine.classes_
     if len(classes) != 2 or not np.isin(labels, classes).all():
         raise ValueError(
-            f"machine_bound: two classes are needed, and labels among them; the machine has "
-            f"{len(classes)}: {classes.tolist()[:5]}"
+            "machine_bound: the SVC must have two classes and y their labels; the "
+            f"{len(classes)} classes are {classes.tolist()[:5]}"
         )
     values = np.asarray(machine.decision_function(X))
     slack = np.maximum(0.0, 1.0 - np.where(labels == classes[1], 1.0, -1.0) * values)

@@ -32,7 +32,7 @@ def realisable_sample_size(hypotheses: float, error: float, delta: float) -> Bou
     Parameters
     ----------
     hypotheses : float
-        How many there are, N.
+        Number of hypotheses, N.
     error : float
         The error allowed.
     delta : float
@@ -66,9 +66,9 @@ def agnostic_sample_size(hypotheses: float, error: float, delta: float) -> Bound
     Parameters
     ----------
     hypotheses : float
-        How many there are, N.
+        Number of hypotheses, N.
     error : float
-        How much worse than the best hypothesis is allowed.
+        Allowed excess of the error over that of the best hypothesis.
     delta : float
         The probability of failure allowed.
 
@@ -104,7 +104,7 @@ def rectangle_sample_size(error: float, delta: float, dimension: int = 2) -> Bou
     delta : float
         The probability of failure allowed.
     dimension : int
-        How many coordinates, d.
+        Number of coordinates, d.
 
     Returns
     -------
@@ -128,17 +128,17 @@ def rectangle_sample_size(error: float, delta: float, dimension: int = 2) -> Bou
 
 
 def finite_class_dimension(hypotheses: float) -> Bound:
-    """Bound the VC dimension of N hypotheses by log2 N: d points have 2^d labellings.
+    """Bound the VC dimension of N hypotheses by log2 N: d points have 2^d labelings.
 
     Parameters
     ----------
     hypotheses : float
-        How many there are, N.
+        Number of hypotheses, N.
 
     Returns
     -------
     Bound
-        Its value is a whole number.
+        Its value is an integer.
 
     Examples
     --------
@@ -157,7 +157,7 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     Parameters
     ----------
     n : int
-        How many observations; for the error of a classifier, examples it was not chosen by.
+        Number of observations; for the error of a classifier, examples not used to choose it.
     delta : float
         The probability of failure allowed.
     observed : float
@@ -183,7 +183,7 @@ def hoeffding(n: int, delta: float, observed: float = 0.0, spread: float = 1.0) 
     least = min(value, spread)
     statement = f"with probability {1 - delta:g} the expected value is at most {least:.4g}"
     bounded = f"each observation lies between 0 and {spread:g}"
-    fixed = "what is observed was not chosen by looking at these observations"
+    fixed = "the observed quantity was not chosen by looking at these observations"
     return Bound(least, not value < spread, (INDEPENDENT, bounded, fixed), statement)
 
 
@@ -193,9 +193,9 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
     Parameters
     ----------
     hypotheses : float
-        How many there are, N.
+        Number of hypotheses, N.
     n : int
-        How many examples.
+        Number of examples.
     delta : float
         The probability of failure allowed.
     observed : float
@@ -216,8 +216,8 @@ def finite_class_error(hypotheses: float, n: int, delta: float, observed: float 
     logs = _log_count(hypotheses, delta)
     value = logs / n if observed == 0 else observed + math.sqrt(logs / (2 * n))
     statement = (
-        f"with probability {1 - delta:g} the true error is at most {min(value, 1.0):.4g}, "
-        f"{observed:.4g} being observed"
+        f"with probability {1 - delta:g} the true error is at most {min(value, 1.0):.4g}, with "
+        f"an observed error of {observed:.4g}"
     )
     return error_bound(value, (INDEPENDENT, TWO_LABELS), statement)
 

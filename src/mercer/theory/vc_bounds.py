@@ -29,12 +29,12 @@ def sauer(vc: int, m: int) -> int:
     vc : int
         The VC dimension.
     m : int
-        How many points.
+        Number of points.
 
     Returns
     -------
     int
-        The most labellings of m points; 2^m while m <= vc, of order m^vc after that.
+        The most labelings of m points; 2^m while m <= vc, of order m^vc after that.
 
     Examples
     --------
@@ -49,20 +49,20 @@ def growth_bound(vc: int, m: int) -> Bound:
     """Bound the growth function by a power of the number of points: (e m / d)^d for m >= d.
 
     Sauer's sum of binomials (`sauer`) is below it and above the growth function. It grows as m^d,
-    while 2^m, all labellings, doubles with every point: so a class of finite VC dimension d gives
-    fewer and fewer of all labellings, and can be learnt.
+    while 2^m, all labelings, doubles with every point: so a class of finite VC dimension d gives
+    fewer and fewer of all labelings, and can be learned.
 
     Parameters
     ----------
     vc : int
         The VC dimension, d.
     m : int
-        How many points, at least d.
+        Number of points, at least d.
 
     Returns
     -------
     Bound
-        Vacuous where it is no less than 2^m.
+        Vacuous if it is at least 2^m.
 
     Examples
     --------
@@ -71,11 +71,11 @@ def growth_bound(vc: int, m: int) -> Bound:
     """
     vc, m = check_count("vc", vc, 0), check_count("m", m, 0)
     if m < vc:
-        raise ValueError(f"m={m} must be at least vc={vc}: fewer points have all 2^m labellings")
+        raise ValueError(f"m={m} must be at least vc={vc}: fewer points have all 2^m labelings")
     log_value = vc * (1 + math.log(m / vc)) if vc else 0.0
-    value = math.exp(log_value) if log_value < 709 else math.inf  # larger is no float
+    value = math.exp(log_value) if log_value < 709 else math.inf  # larger values overflow
     shown = f"{value:.6g}" if math.isfinite(value) else f"e^{log_value:.6g}"
-    statement = f"{m} points are given at most {shown} labellings of {2.0 ** min(m, 1023):.6g}"
+    statement = f"{m} points have at most {shown} labelings of {2.0 ** min(m, 1023):.6g}"
     assumptions = (f"the VC dimension is at most {vc}",)
     return Bound(value, not log_value < m * math.log(2), assumptions, statement)
 
@@ -85,14 +85,14 @@ def double_sampling_error(vc: int, n: int, delta: float) -> Bound:
 
     Two samples of n examples: if the first misses a region of weight eps, the second most likely
     hits it eps n / 2 times, and a random division puts all hits into one half with probability
-    2^(-eps n / 2). So the chance of failure is at most 2 sauer(vc, 2n) 2^(-eps n / 2).
+    2^(-eps n / 2). So the probability of failure is at most 2 sauer(vc, 2n) 2^(-eps n / 2).
 
     Parameters
     ----------
     vc : int
         The VC dimension.
     n : int
-        How many examples.
+        Number of examples.
     delta : float
         The probability of failure allowed.
 
@@ -160,7 +160,7 @@ def vc_error(vc: int, n: int, delta: float, observed: float = 0.0) -> Bound:
     vc : int
         The VC dimension.
     n : int
-        How many examples.
+        Number of examples.
     delta : float
         The probability of failure allowed.
     observed : float
@@ -180,8 +180,8 @@ def vc_error(vc: int, n: int, delta: float, observed: float = 0.0) -> Bound:
     observed, vc = check_error("observed", observed), check_count("vc", vc, 0)
     value = observed + math.sqrt(8 / n * (math.log(4 / delta) + _log_sauer(vc, 2 * n)))
     statement = (
-        f"with probability {1 - delta:g} the true error is at most {min(value, 1.0):.4g}, "
-        f"{observed:.4g} being observed"
+        f"with probability {1 - delta:g} the true error is at most {min(value, 1.0):.4g}, with "
+        f"an observed error of {observed:.4g}"
     )
     assumptions = (INDEPENDENT, TWO_LABELS, f"the VC dimension is at most {vc}")
     return error_bound(value, assumptions, statement)

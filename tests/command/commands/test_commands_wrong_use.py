@@ -16,7 +16,7 @@ WRONG_USE = [
     (["--kernel", "gausian"], "did you mean 'gaussian'?"),
     (["--kernel", "gaussian("], "'gaussian(': a kernel or a number is expected"),
     (["--approximation", "nystroem:50"], "did you mean 'nystrom'?"),
-    (["--approximation", "nystrom:few"], "no whole number"),
+    (["--approximation", "nystrom:few"], "must be an integer"),
     (["--format", "cvs"], "is not one of 'csv'"),
 ]
 

@@ -127,7 +127,7 @@ def test_refusals(machine, y, words, tmp_path):
 
 
 def test_other_machines_are_refused_by_name(tmp_path):
-    with pytest.raises(TypeError, match="KernelRidge has no form"):
+    with pytest.raises(TypeError, match="KernelRidge cannot be stored"):
         write_libsvm_model(mercer.KernelRidge(0.1).fit(X, REAL), tmp_path / "a.model")
     with pytest.raises(ValueError, match="not fitted"):
         write_libsvm_model(mercer.SVC(), tmp_path / "a.model")

@@ -396,8 +396,8 @@ def test_up_to_the_limit_nothing_changes_by_a_bit():
     [
         ("nystroem", "did you mean 'nystrom'"),
         ("fourier", "there are 'nystrom:1000' and 'random_features:1000'"),
-        ("nystrom:many", "no whole number"),
-        ("nystrom:10:pivoted:0:1", "says too much"),
+        ("nystrom:many", "must be an integer"),
+        ("nystrom:10:pivoted:0:1", "has too many parameters"),
         ("nystrom:10:best", "must be one of"),
         (Nystrom, "Nystrom(1000)"),
         (1000, "be None (exact), 'auto'"),

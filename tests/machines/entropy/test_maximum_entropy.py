@@ -220,7 +220,7 @@ def test_stopping_cloning_and_refusals():
         MaximumEntropy(method="gis").fit(FACES, [4.5])
     with pytest.raises(ParameterError, match="prior"):
         MaximumEntropy(prior=[1, 2]).fit(FACES, [4.5])
-    with pytest.raises(ParameterError, match="some point a chance"):
+    with pytest.raises(ParameterError, match="some point a positive probability"):
         MaximumEntropy(prior=np.zeros(6)).fit(FACES, [4.5])
     with pytest.raises(ParameterError, match="list of functions"):
         MaximumEntropy([1]).fit(FACES, [4.5])

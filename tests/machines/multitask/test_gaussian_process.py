@@ -204,7 +204,7 @@ def test_kernel_of_tasks():
     assert np.allclose(kernel.diag(tasks), B.diagonal()[[0, 2, 1, 2]])
     assert kernel == Coregionalized(B.tolist())
     assert parse("coregionalized([[2, 1], [1, 2]])") == Coregionalized([[2, 1], [1, 2]])
-    with pytest.raises(ValueError, match="whole number from 0 to 2"):
+    with pytest.raises(ValueError, match="an integer from 0 to 2"):
         kernel([[3.0]])
     with pytest.raises(ValueError, match="whole number"):
         kernel([[0.5]])

@@ -256,7 +256,7 @@ def test_a_linear_objective_on_a_disc():
     slater = program.slater()
     assert slater.holds
     assert program.inequalities(slater.x).max() < 0
-    assert "no gap" in slater.statement
+    assert "no duality gap" in slater.statement
 
 
 @few

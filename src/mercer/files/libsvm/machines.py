@@ -68,8 +68,8 @@ def model_of(machine: Any, *, without_probabilities: bool = False) -> LibsvmMode
     inner = machine.machine_ if isinstance(machine, DropIn) and _fitted(machine) else machine
     if not isinstance(inner, SVC | SVR | OneClassSVM):
         raise TypeError(
-            f"{type(machine).__name__} has no form in LIBSVM's model files; SVC, SVR, OneClassSVM "
-            "and their drop-ins in mercer.compat.sklearn have"
+            f"{type(machine).__name__} cannot be stored in a LIBSVM file; use SVC, SVR, "
+            "OneClassSVM or their drop-ins in mercer.compat.sklearn"
         )
     check_is_fitted(inner)
     kernel = _kernel_of(machine, inner)
@@ -98,8 +98,8 @@ def _fitted(machine: Any) -> bool:
 def _refuse_probabilities(machine: SVC, without: bool) -> None:
     if machine.probability and not without:
         raise ValueError(
-            "SVC: probability=True makes probabilities that are not Platt's, and LIBSVM's files "
-            "have no place for others; pass without_probabilities=True to write decisions alone"
+            "SVC: probability=True makes probabilities that are not Platt's, which LIBSVM's files "
+            "do not support; pass without_probabilities=True to write decisions alone"
         )
 
 
@@ -111,8 +111,7 @@ def _classifier(machine: Any, inner: SVC, kernel: LibsvmKernel, vectors: Any) ->
     classes = len(labels)
     if classes > 2 and inner.multiclass != "ovo":
         raise ValueError(
-            "SVC: LIBSVM takes classes two by two, and multiclass='ovr' each against the rest; fit "
-            "with multiclass='ovo'"
+            "SVC: LIBSVM stores pairs of classes, not multiclass='ovr'; fit with multiclass='ovo'"
         )
     codes = inner._support_codes
     order = np.argsort(codes, kind="stable")
@@ -198,8 +197,8 @@ def _translated(owner: str, kernel: Kernel) -> LibsvmKernel:
     if isinstance(kernel, Sigmoid) and kernel.slope >= 0:
         return LibsvmKernel("sigmoid", gamma=kernel.slope, coef0=kernel.offset)
     raise ValueError(
-        f"{owner}: LIBSVM knows linear, polynomial, Gaussian (one scale), sigmoid (slope not "
-        f"negative) and precomputed kernels, not {kernel!r}; a precomputed matrix of it is one way"
+        f"{owner}: LIBSVM supports linear, polynomial, Gaussian (one scale), sigmoid (slope not "
+        f"negative) and precomputed kernels, not {kernel!r}; use a precomputed matrix instead"
     )
 
 

@@ -270,7 +270,9 @@ def read_libsvm_model(
     place = Path(path)
     size = place.stat().st_size
     if size > MOST_BYTES:
-        raise LibsvmFormatError(f"{size} bytes are more than {MOST_BYTES}", str(place))
+        raise LibsvmFormatError(
+            f"the file has {size} bytes; at most {MOST_BYTES} are allowed", str(place)
+        )
     return parse_model(place.read_bytes(), str(place), n_features)
 
 
@@ -462,7 +464,7 @@ def read_header(lines: list[bytes], source: str) -> Header:
             _check_header(header, source)
             return header
         if key in header.values:
-            raise LibsvmFormatError(f"{key} is there twice", source, number, words[0][0])
+            raise LibsvmFormatError(f"{key} occurs twice", source, number, words[0][0])
         header.values[key] = _value_of(key, words, source, number)
         header.lines[key] = number
     raise LibsvmFormatError('no line "SV": the file ends before its support vectors', source)
@@ -488,7 +490,9 @@ def _value_of(key: str, words: list[tuple[int, bytes]], source: str, line: int) 
     known = SVM_TYPES if key == "svm_type" else KERNEL_TYPES
     if word.decode("latin-1") not in known:
         shown = word[:40].decode("latin-1")
-        raise LibsvmFormatError(f"{key} {shown!r} is none of {', '.join(known)}", source, line, at)
+        raise LibsvmFormatError(
+            f"{key} {shown!r} is not one of {', '.join(known)}", source, line, at
+        )
     return word.decode("ascii")
 
 
@@ -499,7 +503,7 @@ def number_of(word: bytes, source: str, line: int, at: int, whole: bool) -> int 
         raise LibsvmFormatError(f"{shown!r} is not a number", source, line, at)
     value = float(word)
     if not np.isfinite(value):
-        raise LibsvmFormatError(f"{shown!r} is beyond the numbers of float64", source, line, at)
+        raise LibsvmFormatError(f"{shown!r} is out of range for float64", source, line, at)
     if not whole:
         return value
     if value != int(value) or abs(value) > LARGEST:
@@ -557,7 +561,7 @@ def _check_classes(values: dict[str, Any], classifier: bool, wrong: Any) -> None
     if not classifier:
         return
     if len(np.unique(values["label"])) < len(values["label"]):
-        raise wrong("a label is there twice", "label")
+        raise wrong("a label occurs twice", "label")
     counts = values["nr_sv"]
     if (counts < 0).any() or int(counts.sum()) != values["total_sv"]:
         raise wrong(

@@ -55,7 +55,7 @@ def _make_search(found: Fields) -> RowSearch:
 def _make_distinct(found: Fields) -> DistinctRows:
     group = found["group"]
     if len(group) and not -1 <= int(group.min()) <= int(group.max()) < len(found["first"]):
-        raise ValueError("rows belong to groups that are not there")
+        raise ValueError("rows belong to missing groups")
     return DistinctRows(**found)
 
 

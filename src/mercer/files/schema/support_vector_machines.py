@@ -49,7 +49,7 @@ def _make_duals(found: Fields) -> Duals:
 def _check_scheme(scheme: Scheme) -> None:
     ends = scheme.ends
     if len(ends) < 3 or ends[0] != 0 or (np.diff(ends) < 0).any():
-        raise ValueError("the ends of the classes go back")
+        raise ValueError("the ends of the classes decrease")
     if isinstance(scheme, TwoClasses) and len(ends) != 3:
         raise ValueError("there are more than two classes")
 
@@ -58,9 +58,9 @@ def _check_blocks(expansion: ByClass) -> None:
     for block in expansion.blocks:
         part, places = block if len(block) == 2 else (None, None)
         if not isinstance(part, Expansion) or not isinstance(places, np.ndarray):
-            raise ValueError("a class has no expansion and places")
+            raise ValueError("a class needs an expansion and indices")
         if len(places) != _width(part):
-            raise ValueError("a class has other functions than places")
+            raise ValueError("a class has different numbers of functions and indices")
 
 
 def _width(expansion: Any) -> int:
@@ -75,16 +75,16 @@ def _check_classifier(machine: SVC) -> None:
         raise ValueError(f"the fit has {machine._scheme.count} classes, but {classes} have labels")
     held = hasattr(machine, "support_")
     if held != hasattr(machine, "n_support_") or held != hasattr(machine, "dual_coef_"):
-        raise ValueError("of support vectors and their coefficients, some are there alone")
+        raise ValueError("support vectors, their counts and coefficients must occur together")
     if held and (machine.n_support_.min() < 0 or machine.n_support_.sum() != len(machine.support_)):
-        raise ValueError("the support vectors of classes are other than all support vectors")
+        raise ValueError("the support vectors of the classes differ from all support vectors")
     functions = {TwoClasses: 1, OneVsRest: classes, OneVsOne: classes * (classes - 1) // 2}
     for count in (_width(machine._expansion), np.size(machine.intercept_)):
         if count != functions[type(machine._scheme)]:
             raise ValueError(f"{classes} classes do not have {count} functions")
     calibration = machine._calibration
     if calibration is not None and len(calibration.slopes) != _width(machine._expansion):
-        raise ValueError("there are other probabilities than functions")
+        raise ValueError("the numbers of probabilities and functions differ")
 
 
 record(ReducedSet, "vectors: rows[m,_]\ncoef: f8[m,k]", group="answer")

@@ -20,10 +20,10 @@ from mercer.machines.base.parameters import check_choice, check_count, check_fla
 class BagOfWords(TransformerMixin, Machine, BaseEstimator):
     r"""Counts the words of texts, in a sparse matrix of fixed width.
 
-    Texts are cut into words by scikit-learn's vectoriser. Each new word takes the next free column,
-    so `partial_fit` can go on for as long as texts arrive; machines that count, such as
-    `NaiveBayes`, need not know how many words there will be. Once all columns are taken, further
-    words are left out. With hashing there is no vocabulary: a word's column is its hash.
+    Texts are cut into words by scikit-learn's vectorizer. Each new word gets the next free column,
+    so `partial_fit` can continue as long as texts arrive. Estimators that count, such as
+    `NaiveBayes`, need not know the number of words. Once all columns are used, further
+    words are left out. With hashing there is no vocabulary: the column of a word is its hash.
 
     Parameters
     ----------
@@ -36,11 +36,11 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
     lowercase : bool, default=True
         Whether case is ignored.
     analyzer : {"word", "char", "char_wb"} or callable, default="word"
-        What a word is, as in `sklearn.feature_extraction.text.CountVectorizer`.
+        Kind of word, as in `sklearn.feature_extraction.text.CountVectorizer`.
     ngram_range : tuple of int, default=(1, 1)
         Shortest and longest runs of words that count as one.
     token_pattern : str, default="(?u)\b\w\w+\b"
-        What a word looks like.
+        Regular expression of a word.
     stop_words : "english", list or None, default=None
         Words to leave out.
     strip_accents : {"ascii", "unicode"} or None, default=None
@@ -53,7 +53,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
     n_words_ : int
         Columns taken so far, if the vocabulary grows.
     full_ : bool
-        Whether words had to be left out because all columns were taken.
+        Whether words were left out because all columns were in use.
 
     Examples
     --------
@@ -102,7 +102,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         self.full_ = False
         self.vocabulary_: dict[str, int] = {}
@@ -124,7 +124,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         self._check_parameters()
         self.full_ = getattr(self, "full_", False)
@@ -133,7 +133,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
         return self
 
     def transform(self, X: Iterable[str]) -> Any:
-        """Count the words of texts; words not learnt are left out.
+        """Count the words of texts; words not learned are left out.
 
         Parameters
         ----------
@@ -151,7 +151,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
         if self.vocabulary == "hashing":
             from sklearn.feature_extraction.text import HashingVectorizer  # noqa: PLC0415  slow to load, rarely used
 
-            # the hashing vectoriser has no state; columns do not depend on what was learnt
+            # the hashing vectorizer has no state; columns do not depend on the training texts
             hasher = HashingVectorizer(
                 n_features=self.n_features, norm=None, alternate_sign=False, **self._options()
             )
@@ -205,7 +205,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
                     new[word] = len(known) + len(new)
         free = self.n_features - len(known)
         self.full_ = self.full_ or len(new) > free
-        # last, and in one go: a stream of single texts must not copy what is known each time
+        # last, and at once: a stream of single texts must not copy the vocabulary each time
         known.update({word: i for word, i in new.items() if i < self.n_features})
 
     def _analyser(self) -> Any:
@@ -226,7 +226,7 @@ class BagOfWords(TransformerMixin, Machine, BaseEstimator):
         check_count(self, "n_features")
         taken = len(getattr(self, "vocabulary_", ()))
         if self.n_features < taken:
-            must = f"be at least {taken}, the columns that words have taken; call fit to begin anew"
+            must = f"be at least {taken}, the number of columns in use; call fit to start over"
             refuse(self, "n_features", self.n_features, must)
         check_flag(self, "binary")
         check_flag(self, "lowercase")
@@ -264,7 +264,7 @@ def _check_pattern(machine: BagOfWords) -> None:
 
 
 def _texts(X: Any) -> list[str]:
-    """Return a list of texts; refuse a single one, numbers and missing texts."""
+    """Return a list of texts; raise for a single one, numbers and missing texts."""
     if isinstance(X, str):
         raise ValueError(
             "BagOfWords: Iterable over raw text documents expected, string object received: put a "

@@ -42,7 +42,7 @@ def fit_gaussian_classifier(machine: GaussianClassifier, blocks: RowBlocks) -> N
     remember_columns(machine, blocks)
     held = blocks.total(class_scatter, codes, machine.covariance == "full").held
     machine._keep(held)
-    machine._asked.solution  # noqa: B018  what overflows is refused here, not when it is read
+    machine._asked.solution  # noqa: B018  overflow raises here, not when it is read
 
 
 def class_scatter(block: Block, codes: ClassCodes, full: bool) -> ScatterSum:

@@ -30,7 +30,7 @@ _CLASS_TABLES_TOL = 1e-9
 
 @dataclass(frozen=True)
 class ClassTablesQuantities:
-    """Measures of a naive Bayes model against what was counted.
+    """Errors of a naive Bayes model relative to its counts.
 
     Attributes
     ----------
@@ -40,8 +40,8 @@ class ClassTablesQuantities:
         Largest derivative of the smoothed log-likelihood along probabilities, means (in standard
         deviations) and log-variances, per unit of weight; at a floor only slopes upwards count.
     convention : float
-        Largest distance from what is set where nothing was counted: values never seen have the
-        smoothing alone, unused columns of counts say nothing, Gaussian columns without entries in
+        Largest distance from the convention for missing counts: unseen values have the smoothing
+        alone, unused columns of counts have no effect, Gaussian columns without entries in
         a class have the mean and variance of all, and no variance is below its floor.
     smallest_log : float
         The smallest log-probability: how close one value comes to deciding alone.
@@ -67,8 +67,8 @@ def _(problem: ClassTables, value: ClassModel, tol: float | None = None) -> Cert
     finite = bool(np.isfinite([*sums, *slopes, *rest, *least]).all())
     ok = finite and max([*sums, *slopes, *rest]) <= tol
     statement = (
-        f"probabilities add up to one within {quantities.normalisation:.1e}, and no change of "
-        f"them gains more than {quantities.slope:.1e} of the likelihood of what was counted"
+        f"probabilities add up to one within {quantities.normalisation:.1e}, and the "
+        f"derivatives of the likelihood of the counts are at most {quantities.slope:.1e}"
     )
     return Certificate(ok, quantities, tol, statement)
 
@@ -211,13 +211,14 @@ class GaussianClassesQuantities:
         Largest entry of |E^-1/2 S E^-1/2 - I|, S the sample covariance: the slope of the
         likelihood along E. In directions at the floor only what calls for more variance counts.
     beyond_rounding : float
-        The slope less what rounding of S alone can make of it, direction by direction.
+        The gradient minus the effect of rounding of S, direction by direction.
     infeasibility : float
-        How far axes are from orthonormal, and the largest share that a variance lacks of the floor.
+        Distance of axes from orthonormality, and the largest fraction by which a variance is below
+        the floor.
     condition : float
         Largest ratio of eigenvalues of a covariance, in units of the columns.
     raised : int
-        How many eigenvalues are at the floor.
+        Number of eigenvalues at the floor.
     """
 
     mean_slope: float
@@ -253,7 +254,7 @@ def _(problem: GaussianClasses, value: Spread, tol: float | None = None) -> Cert
     measured = [quantities.mean_slope, beyond, infeasible]
     ok = bool(np.isfinite([*measured, slope]).all()) and max(measured) <= tol
     shape = value.values.shape == (len(sample), value.mean.shape[1])
-    statement = f"no change of a mean or a covariance is worth more than {quantities.slope:.1e}"
+    statement = f"the derivatives of the likelihood are at most {quantities.slope:.1e}"
     if quantities.raised:
         statement += f"; {quantities.raised} variances were raised to the floor {problem.floor:.1e}"
     return Certificate(bool(ok and shape), quantities, tol, statement)
@@ -297,7 +298,7 @@ def _judged(
         size, np.where(values <= floor * _AT_FLOOR, np.maximum(diagonal, 0), size.diagonal())
     )
     # S is known to rounding of its largest entries, which small variances magnify: an allowance,
-    # beyond which slopes are judged; the whole slope is stated beside it
+    # beyond which gradients are verified; the whole gradient is stated next to it
     width = 1.0 / np.sqrt(values)
     rounding = 64 * np.finfo(float).eps * max(float(largest), floor) * np.outer(width, width)
     beyond = float(np.maximum(size - rounding, 0.0).max())
@@ -306,7 +307,7 @@ def _judged(
 
 # --- smoothed shares -----------------------------------------------------------------------------
 #
-# Are probabilities the smoothed shares of what was counted? Sums to one, and the slope.
+# Verify that probabilities are smoothed fractions of counts: sums to one, and the gradient.
 
 _SMOOTHED_SHARES_TOL = 1e-9
 
@@ -347,7 +348,7 @@ def _(problem: SmoothedShares, value: LogShares, tol: float | None = None) -> Ce
     quantities = SmoothedSharesQuantities(max(sums), max(slopes), min(least))
     ok = bool(np.max([*sums, *slopes]) <= tol)  # NaN is not
     statement = (
-        f"probabilities add up to one within {quantities.normalisation:.1e}, and no change of "
-        f"them gains more than {quantities.slope:.1e} of the likelihood of what was counted"
+        f"probabilities add up to one within {quantities.normalisation:.1e}, and the "
+        f"derivatives of the likelihood of the counts are at most {quantities.slope:.1e}"
     )
     return Certificate(ok, quantities, tol, statement)

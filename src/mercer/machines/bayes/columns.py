@@ -157,7 +157,7 @@ def slots(column: AttributeColumn, values: Values) -> tuple[Array, Array]:
 
 _NUMBERS = re.compile(r"(u?int\d+|float\d*|bool|boolean|double|halffloat)(\[pyarrow\])?")
 _DATES = (datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64)
-_EXACT = 2**53  # integers up to here are what they were as float64
+_EXACT = 2**53  # integers up to here are exact in float64
 
 
 @dataclass(frozen=True, eq=False)
@@ -239,7 +239,7 @@ class AttributeTable:
         require_memory(
             8 * picked.shape[0] * picked.shape[1],
             f"NaiveBayes: {picked.shape[1]} columns of measurements as a dense matrix",
-            "kinds='count' or 'binary' where that is what they are, or smaller batches",
+            "kinds='count' or 'binary' for columns of these kinds, or smaller batches",
         )
         return picked.toarray()
 
@@ -266,12 +266,12 @@ def _part(column: AttributeColumn, index: Array) -> AttributeColumn:
 def read_table(
     machine: Any, X: Any, fitting: bool, y: Any = "no_validation", *, sparse_too: bool = True
 ) -> AttributeTable:
-    """Check a table, and let the machine remember its columns, or compare them.
+    """Check a table; let the estimator remember its columns, or compare them.
 
     Parameters
     ----------
     machine : estimator
-        Whose table it is.
+        The estimator that receives the table.
     X : array-like, sparse matrix or data frame
         Rows.
     fitting : bool
@@ -307,7 +307,7 @@ def read_table(
 
 
 def _from_table(machine: Any, table: data.Table, fitting: bool) -> AttributeTable:
-    """Take a table of `mercer.data`: numbers, and words as what they are."""
+    """Read a table of `mercer.data`: numbers, and words as strings."""
     if not all(table.shape):
         raise ValueError(f"{type(machine).__name__}: X has shape {table.shape}; it needs rows")
     remember_columns(machine, table, fitting)
@@ -462,7 +462,7 @@ def is_missing(value: Any) -> bool:
 
 def _unhashable(machine: Any, j: int, error: Exception) -> TypeError:
     return TypeError(
-        f"{type(machine).__name__}: column {j} of X holds an entry that is no value ({error}): an "
+        f"{type(machine).__name__}: column {j} of X has an invalid entry ({error}): an "
         "argument must be a string or a real number, or missing (None, NaN)"
     )
 

@@ -26,10 +26,10 @@ from mercer.solvers.dispatch import solve
 
 # --- lazy solution -------------------------------------------------------------------------------
 #
-# A problem that is solved when its answer is first wanted: streams learn more often than they
-# ask.
+# A problem that is solved when its solution is first used: streams learn more often than they
+# predict.
 #
-# The answer is kept in here, so that asking leaves the machine itself as it was.
+# The solution is cached in here, so that access leaves the estimator itself unchanged.
 
 
 class LazySolution:
@@ -38,7 +38,7 @@ class LazySolution:
     Parameters
     ----------
     problem : object
-        What is asked.
+        The problem.
     """
 
     def __init__(self, problem: Any) -> None:
@@ -53,12 +53,12 @@ class LazySolution:
         return self._solution
 
     def kept(self) -> LazyDataCertificate:
-        """Return what a certificate is made from."""
+        """Return the data of a certificate."""
         return LazyDataCertificate(self.problem, self.solution.value, certify)
 
 
 class SolvedLater(Certified):
-    """A machine that keeps what it has seen, and works out the answer when it is wanted."""
+    """An estimator that keeps counts, and computes the solution when it is used."""
 
     _asked: LazySolution
 
@@ -69,13 +69,13 @@ class SolvedLater(Certified):
 
     @property
     def solution_(self) -> Solution:
-        """The answer, worked out from what was seen when first asked for."""
+        """The solution, computed from the counts at first access."""
         check_is_fitted(self, "_asked")
         return self._asked.solution
 
     @property
     def certificate_(self) -> Any:
-        """The judgement of the answer from what was seen; made when first read."""
+        """The certificate of the solution, computed from the counts at first access."""
         if "_asked" in self.__dict__ and "_judgement" not in self.__dict__:
             self._judgement = self._asked.kept()
         return super().certificate_
@@ -215,7 +215,7 @@ def _sorted(counted: Array, listed: Values, named: Sequence[Any]) -> Array:
 
 
 def binary_block(machine: Any, which: Array, table: AttributeTable) -> Points:
-    """Return columns of zeros and ones, and refuse any other number."""
+    """Return columns of zeros and ones; raise for any other number."""
     refuse_text(machine, which, table, "binary")
     block = table.block(which)
     held = block.data if is_sparse(block) else block
@@ -234,7 +234,7 @@ def binary_block(machine: Any, which: Array, table: AttributeTable) -> Points:
 
 
 def count_block(machine: Any, which: Array, table: AttributeTable) -> Points:
-    """Return columns of counts, zero where missing, and refuse negative ones."""
+    """Return columns of counts, zero if missing; raise for negative ones."""
     refuse_text(machine, which, table, "count")
     block = table.block(which)
     held = block.data if is_sparse(block) else block
@@ -328,7 +328,7 @@ def _moments(
 
 
 def check_range(machine: Any, layout: Layout, held: ClassCounts) -> None:
-    """Refuse totals and squares beyond float64; warn of columns whose squares vanish in it."""
+    """Raise for totals and squares beyond float64; warn of columns whose squares underflow."""
     name = type(machine).__name__
     with np.errstate(over="ignore"):
         totals = [held.weight.sum(), held.counts.sum()]
@@ -464,7 +464,7 @@ def _refuse_overflow(machine: Any, out: Array) -> None:
 
 FOLDS = 5
 ALPHAS = 10.0 ** np.arange(-3, 2.25, 0.5)
-LARGEST = 1e100  # beyond, sums of what is added leave the range of float64
+LARGEST = 1e100  # sums of larger terms overflow float64
 
 
 def is_smoothing(alpha: Any) -> bool:
@@ -519,7 +519,7 @@ def candidates_of(machine: Any) -> Array:
 
 
 def folds(rows: Coded, labels: Array) -> Array:
-    """Return the fold of each row, by what is in it and not by where it stands."""
+    """Return the fold of each row, by its content and not by its position."""
     key = _key(rows)
     order = np.lexsort((key, labels))
     new = np.append(True, (np.diff(key[order]) != 0) | (np.diff(labels[order]) != 0))

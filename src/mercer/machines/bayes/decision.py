@@ -44,7 +44,7 @@ Tally = tuple[dict[Any, int], Array]
 
 
 def symbols(machine: Any, table: AttributeTable) -> list[tuple[Any, ...]]:
-    """Return each row as a tuple of its values; refuse missing entries."""
+    """Return each row as a tuple of its values; raise for missing entries."""
     columns = [_listed(machine, table.column(j), j) for j in range(table.shape[1])]
     return list(zip(*columns, strict=True))
 
@@ -72,7 +72,7 @@ def numbered(machine: Any, values: Iterable[Any], n: int) -> dict[Any, int]:
     try:
         place = {row: i for i, row in enumerate(rows)}
     except TypeError as error:
-        raise TypeError(f"{name}: values holds an entry that is no value ({error})") from error
+        raise TypeError(f"{name}: values has an invalid entry ({error})") from error
     if not len(rows) == len(place) == n:
         raise ValueError(f"{name}: values must be {n} different ones")
     if len({len(row) for row in rows}) > 1:
@@ -101,7 +101,7 @@ def ordered(machine: Any, classes: Any, k: int) -> tuple[Array, Array]:
 
 
 def totals_of(machine: Any, counts: Array) -> Array:
-    """Return the weight of each class, and refuse weights that cannot be added up."""
+    """Return the weight of each class; raise for weights whose sum overflows."""
     with np.errstate(over="ignore"):
         totals = counts.sum(axis=0)
         finite = bool(np.isfinite(totals.sum()))
@@ -485,17 +485,17 @@ def _sorted_values(column: Array, j: int) -> tuple[Array, Array]:
 
 # --- bayes decision ------------------------------------------------------------------------------
 #
-# Decisions from a joint table: likelihood, posterior, least expected risk, and refusal.
+# Decisions from a joint table: likelihood, posterior, least expected risk, and rejection.
 
 
 class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
     """Bayes decisions from a joint table of observations and classes, with costs of errors.
 
     P(h | x) = P(x | h) P(h) / P(x). The decision with the least expected risk
-    R(i | x) = sum_j loss(i, j) P(j | x) is taken; with the 0/1 loss, that is the most probable
+    R(i | x) = sum_j loss(i, j) P(j | x) is chosen; with the 0/1 loss, that is the most probable
     class; with equal priors, the most likely one. An observation is the whole row: a table needs a
     cell for each, so this is for few attributes with few values (`NaiveBayes` for others). A row
-    never seen leaves the prior as it is.
+    never seen leaves the prior unchanged.
 
     `rule`, `loss` and `reject` may be changed after the fit; `prior` and `alpha` belong to it.
 
@@ -509,7 +509,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
     reject : float or None, default=None
         Cost of not deciding; None never rejects.
     reject_label : object, default="reject"
-        What `predict` gives where it does not decide.
+        Output of `predict` for rejected rows.
     prior : "uniform", array of shape (n_classes,) or None, default=None
         Probabilities of the classes; None takes their shares in the data.
     alpha : float, default=0.0
@@ -572,7 +572,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
     def from_table(
         cls, table: npt.ArrayLike, *, classes: Any = None, values: Any = None, **params: Any
     ) -> Self:
-        """Make a machine from counts or probabilities.
+        """Make an estimator from counts or probabilities.
 
         Parameters
         ----------
@@ -583,12 +583,12 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         values : sequence, optional
             The observations, single values or tuples; 0, 1, ... if not given.
         **params
-            Parameters of the machine.
+            Parameters of the estimator.
 
         Returns
         -------
         BayesDecision
-            The machine, ready to decide.
+            The estimator, ready to decide.
         """
         return cls(**params)._tabled(JointTable(table).counts, None, classes, values)
 
@@ -602,7 +602,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         values: Any = None,
         **params: Any,
     ) -> Self:
-        """Make a machine from P(x | h) and P(h).
+        """Make an estimator from P(x | h) and P(h).
 
         Parameters
         ----------
@@ -613,12 +613,12 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         classes, values : sequences, optional
             As for `from_table`.
         **params
-            Parameters of the machine.
+            Parameters of the estimator.
 
         Returns
         -------
         BayesDecision
-            The machine, ready to decide.
+            The estimator, ready to decide.
         """
         table, shares = np.asarray(likelihood, dtype=float), np.asarray(prior, dtype=float)
         good = table.ndim == 2 and np.allclose(table.sum(axis=0), 1.0, atol=1e-6)
@@ -656,7 +656,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         return self._count(X, y, None, sample_weight, stream=False)
 
@@ -684,7 +684,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         return self._count(X, y, classes, sample_weight, stream=True)
 
@@ -732,7 +732,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         Returns
         -------
         array of shape (n_samples,)
-            Labels, or `reject_label`; the first of the classes where there is a tie.
+            Labels, or `reject_label`; the first class in case of a tie.
         """
         posterior = self.predict_proba(X)
         risks, loss = self._risks(posterior)
@@ -786,7 +786,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         return posteriors(likelihood, prior)
 
     def predict_log_proba(self, X: Any) -> Array:
-        """Return the logarithms of the posteriors: -inf for what the table rules out (alpha=0).
+        """Return the logarithms of the posteriors: -inf for excluded classes (alpha=0).
 
         Parameters
         ----------
@@ -809,7 +809,7 @@ class BayesDecision(Certified, ClassifierMixin, Machine, BaseEstimator):
         X : array-like of shape (n_observations, n_features), or (n_observations,) for one feature
             Observations, in order.
         belief : array-like of shape (n_classes,), optional
-            Where to start; the prior if not given.
+            Initial probabilities; the prior if not given.
 
         Returns
         -------

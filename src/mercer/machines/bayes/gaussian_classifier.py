@@ -30,14 +30,14 @@ from mercer.machines.bayes.counts import SolvedLater
 from mercer.machines.bayes.gaussian_scores import axes, check_range, planes, scatter_of, scores
 from mercer.machines.bayes.problem import GaussianClasses, Scatter, Spread
 
-_LEAST_FLOOR = 1e-290  # inverses of less, times what rows differ by, are no numbers
+_LEAST_FLOOR = 1e-290  # smaller floors overflow when inverted and multiplied by differences
 
 
 class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, BaseEstimator):
     """Gaussian classes by maximum likelihood: linear and quadratic discriminants.
 
-    With one covariance for all classes the border between two of them is a hyperplane, that of
-    linear discriminant analysis; with one for each, a quadric.
+    With one covariance for all classes the decision boundary of two classes is a hyperplane, that
+    of linear discriminant analysis; with one for each, a quadric.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
     floor : float, default=1e-9
         The smallest variance in any direction, of columns scaled to variance one over all rows.
     unbiased : bool, default=False
-        Whether covariances are divided by the weight less one (shared: less the number of
+        Whether covariances are divided by the weight minus one (shared: minus the number of
         classes) instead of the weight.
 
     Attributes
@@ -69,7 +69,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         Covariances, of shape (n_features, n_features) if full, (n_features,) if diagonal, () if
         spherical, with n_classes in front unless shared.
     floored_ : int array of shape (n_classes,) or (1,)
-        How many variances of each covariance were raised to the floor.
+        Number of variances of each covariance that were raised to the floor.
     coef_, intercept_ : arrays of shape (n_classes, n_features), (n_classes,); one row for two
         The hyperplanes, if the covariance is shared.
     solution_ : Solution
@@ -124,7 +124,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         self._check_parameters()
         rows = self._rows(X, True, y)
@@ -132,7 +132,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         weights = check_weights(self, sample_weight, len(y))
         self.classes_, codes = classes_of(self, y, weights)
         self._keep(self._scatter(rows, codes, weights))
-        self._asked.solution  # noqa: B018  what overflows is refused here, not when it is read
+        self._asked.solution  # noqa: B018  overflow raises here, not when it is read
         return self
 
     @all_or_nothing
@@ -159,7 +159,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         self._check_parameters()
         first = "_held" not in self.__dict__
@@ -169,7 +169,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         self.classes_ = classes_for(self, classes, first)
         if not first and (self.covariance == "full") != (self._held.scatter.ndim == 3):
             held = "full" if self.covariance != "full" else "diagonal or spherical"
-            must = f"stay {held} during a stream, which keeps nothing else; call fit to begin anew"
+            must = f"stay {held} during a stream, which keeps no other state; call fit to restart"
             refuse(self, "covariance", self.covariance, must)
         batch = self._scatter(rows, batch_codes(self, y, weights), weights)
         self._keep(batch if first else self._held.merged(batch))
@@ -210,7 +210,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
 
     @property
     def floored_(self) -> Array:
-        """How many variances of each covariance were raised to the floor."""
+        """Number of variances of each covariance that were raised to the floor."""
         low = self._asked.problem.floor * (1 + 1e-9)
         return np.asarray(np.count_nonzero(self._spread.values <= low, axis=1))
 
@@ -239,7 +239,7 @@ class GaussianClassifier(PosteriorDecisions, SolvedLater, ClassifierMixin, Machi
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of samples.
         random_state : int, RandomState or None, default=None
             Source of randomness.
 

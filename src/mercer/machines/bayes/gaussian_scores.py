@@ -1,4 +1,4 @@
-"""Rows and Gaussians: what is kept of rows, and how likely rows are."""
+"""Rows and Gaussians: sufficient statistics of rows, and likelihoods."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def scatter_of(machine: Any, X: Array, codes: Array, weights: Array, k: int, ful
 
 
 def check_range(machine: Any, held: Scatter) -> None:
-    """Refuse totals and squares beyond float64; warn of columns whose squares vanish in it."""
+    """Raise for totals and squares beyond float64; warn of columns whose squares underflow."""
     name = type(machine).__name__
     with np.errstate(over="ignore"):
         total = held.weight.sum()
@@ -62,7 +62,7 @@ def check_range(machine: Any, held: Scatter) -> None:
 def warn_of_small(
     machine: Any, columns: Array, mean: Array, scatter: Array, weight: Array | float
 ) -> None:
-    """Warn of numbers so small that their squares vanish: their columns would say nothing."""
+    """Warn of numbers so small that their squares underflow: their columns would have no effect."""
     small = (scatter <= _SMALL**2 * weight) & (mean != 0) & (np.abs(mean) < _SMALL)
     if small.any():
         warnings.warn(
@@ -83,7 +83,7 @@ def axes(spread: Spread, c: int) -> Array:
 
 
 def planes(spread: Spread, prior: Array) -> tuple[Array, Array, Array]:
-    """Return normals w and offsets b of a shared covariance, and the centre z of (x - z)'w + b."""
+    """Return normals w and offsets b of a shared covariance, and the center z of (x - z)'w + b."""
     share = prior / prior.sum()
     centre = share @ spread.mean
     steps = (spread.mean - centre) / spread.scale

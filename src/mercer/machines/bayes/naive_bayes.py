@@ -142,14 +142,14 @@ def _streams(machine: Any) -> bool:
 
 
 class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, BaseEstimator):
-    """Naive Bayes classifier of tables: categories, counts and measurements, with gaps.
+    """Naive Bayes classifier of tables: categories, counts and measurements, with missing values.
 
     The score of class c is S_c = log P(c) + sum_j log P(x_j | c). A categorical attribute with V_j
     values has P(x_j = v | c) = (alpha + weight of v in c) / (alpha V_j + weight of c); a value
     never seen counts as one of weight zero. 0/1 attributes are categorical with two values; all
     columns of counts together are one multinomial, its V the number of columns that ever were
-    above zero (the others say nothing); Gaussian columns have the mean and variance of the class.
-    Missing entries (NaN, None) are left out of the counts and of the sum.
+    above zero (the others have no effect); Gaussian columns have the mean and variance of the
+    class. Missing entries (NaN, None) are left out of the counts and of the sum.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
     prior : "uniform", array of shape (n_classes,) or None, default=None
         Probabilities of the classes; None takes their shares in the data.
     var_smoothing : float, default=1e-9
-        The smallest variance in a class, as a share of the variance of the column.
+        The smallest variance in a class, as a fraction of the variance of the column.
 
     Attributes
     ----------
@@ -193,7 +193,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
     solution_ : Solution
         Its `value` holds the log-probabilities, means and variances.
     certificate_ : Certificate
-        Whether these are the most likely ones for what was counted.
+        Whether these probabilities are the most likely ones for the counts.
 
     Examples
     --------
@@ -241,7 +241,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         self._check_parameters()
         table = read_table(self, X, True, y)
@@ -287,7 +287,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         self._check_parameters()
         first = "_held" not in self.__dict__
@@ -304,7 +304,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         return self
 
     def _begin(self, table: AttributeTable) -> None:
-        """Settle what the columns are."""
+        """Determine the kinds of the columns."""
         self.kinds_ = kinds_of(self, table)
         self._layout = Layout(self.kinds_)
 
@@ -332,7 +332,7 @@ class NaiveBayes(PosteriorDecisions, SolvedLater, ClassifierMixin, Machine, Base
         Parameters
         ----------
         n : int, default=10
-            How many.
+            Number of values.
         label : object, optional
             The class they speak for; None takes the best of all classes.
 

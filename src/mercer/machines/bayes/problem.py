@@ -13,7 +13,7 @@ from mercer.array_types import Array
 
 # --- class tables --------------------------------------------------------------------------------
 #
-# What was counted in each class, and the probabilities that make it most likely.
+# Counts in each class, and the probabilities that make them most likely.
 #
 # Attributes are independent given the class. A discrete one with V values has the probabilities
 # (alpha + count) / (alpha V + total); a Gaussian one the mean and variance of its class.
@@ -42,8 +42,8 @@ class ColumnMoments:
     scatter: Array
 
     def merged(self, other: ColumnMoments) -> ColumnMoments:
-        """Add the rows of another sample; no squares of large numbers are taken apart."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+        """Add the rows of another sample, without differences of squares of large numbers."""
+        with np.errstate(over="ignore", invalid="ignore"):  # the estimator raises for overflow
             weight = self.weight + other.weight
             share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             step = other.mean - self.mean
@@ -54,7 +54,7 @@ class ColumnMoments:
 
     def total(self) -> ColumnMoments:
         """Take all classes together."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+        with np.errstate(over="ignore", invalid="ignore"):  # the estimator raises for overflow
             weight = self.weight.sum(axis=0)
             share = np.divide(self.weight, weight, out=np.zeros_like(self.weight), where=weight > 0)
             mean = (share * self.mean).sum(axis=0)
@@ -64,14 +64,14 @@ class ColumnMoments:
         return ColumnMoments(weight[None], mean[None], scatter[None])
 
     def variance(self) -> Array:
-        """Return the variances; zero where there is no entry."""
+        """Return the variances; zero without entries."""
         known = self.weight > 0
         return np.divide(self.scatter, self.weight, out=np.zeros_like(self.scatter), where=known)
 
     def floors(self, share: float) -> Array:
-        """Return the smallest variance of each column: a share of its variance over all classes.
+        """Return the smallest variance of each column: a fraction of its variance over all classes.
 
-        A column that is constant gets a wide one: it says nothing, whatever comes later.
+        A constant column gets a large one, so that it has no effect on any prediction.
         """
         every = self.total()
         variance = every.variance()[0]
@@ -84,7 +84,7 @@ class ColumnMoments:
 
 @dataclass(frozen=True, eq=False)
 class ClassTables:
-    """Naive Bayes as a question: the probabilities that make counts most likely.
+    """Naive Bayes as a problem: the probabilities that make counts most likely.
 
     Attributes
     ----------
@@ -92,7 +92,7 @@ class ClassTables:
         For categorical attributes, side by side: the weight of each value in each class, and after
         the last value of each a slot for values never seen, with weight zero.
     starts : (c,) int array
-        Where each categorical attribute begins.
+        Index at which each categorical attribute begins.
     hits, seen : (k, b) arrays
         For 0/1 attributes, the weight of ones, and of entries that are there.
     counts : (k, m) array
@@ -124,7 +124,7 @@ class ClassTables:
 
 @dataclass(frozen=True, eq=False)
 class ClassModel:
-    """An answer to `ClassTables`: logarithms of probabilities, means and variances.
+    """A solution of `ClassTables`: logarithms of probabilities, means and variances.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ class ClassModel:
 
 
 def smoothed_log(count: Array, total: Array, alpha: float, values: Array | int) -> Array:
-    """Return log((alpha + count) / (alpha V + total)); one in V where nothing is known."""
+    """Return log((alpha + count) / (alpha V + total)); one in V without counts."""
     below = total + alpha * np.asarray(values)
     if (below > 0).all():
         shares = count + alpha
@@ -183,7 +183,7 @@ class ColumnGaussians:
     classes : int
         k.
     added : float
-        What is added to each variance.
+        Term added to each variance.
     """
 
     X: Array
@@ -195,7 +195,7 @@ class ColumnGaussians:
 
 @dataclass(frozen=True, eq=False)
 class MeansAndVariances:
-    """An answer to `ColumnGaussians`: two arrays of shape (k, d)."""
+    """A solution of `ColumnGaussians`: two arrays of shape (k, d)."""
 
     mean: Array
     variance: Array
@@ -208,7 +208,7 @@ class MeansAndVariances:
 
 @dataclass(frozen=True, eq=False)
 class Scatter:
-    """What is known of rows in classes: all that a Gaussian needs, and it adds up.
+    """Sufficient statistics of a Gaussian for rows in classes; they can be added.
 
     Attributes
     ----------
@@ -226,7 +226,7 @@ class Scatter:
 
     def merged(self, other: Scatter) -> Scatter:
         """Add the rows of another sample."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+        with np.errstate(over="ignore", invalid="ignore"):  # the estimator raises for overflow
             weight = self.weight + other.weight
             share = np.divide(other.weight, weight, out=np.zeros_like(weight), where=weight > 0)
             step = other.mean - self.mean
@@ -237,7 +237,7 @@ class Scatter:
 
     def total(self) -> Scatter:
         """Take all classes together, as one."""
-        with np.errstate(over="ignore", invalid="ignore"):  # the machine refuses what overflows
+        with np.errstate(over="ignore", invalid="ignore"):  # the estimator raises for overflow
             share = self.weight / self.weight.sum()
             mean = share @ self.mean
             between = _squares(self.mean - mean, self.weight, self.scatter.ndim)
@@ -260,7 +260,7 @@ def _squares(steps: Array, weights: Array, ndim: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Spread:
-    """An answer to `GaussianClasses`: covariances E = D V diag(values) V' D.
+    """A solution of `GaussianClasses`: covariances E = D V diag(values) V' D.
 
     Attributes
     ----------
@@ -290,12 +290,12 @@ class Spread:
 @renamed_field("moments", "held")
 @dataclass(frozen=True, eq=False)
 class GaussianClasses:
-    """Gaussian classes as a question.
+    """Gaussian classes as a problem.
 
     Attributes
     ----------
     moments : Scatter
-        What is known of the rows.
+        Sufficient statistics of the rows.
     round : bool
         Whether covariances are multiples of the identity; then `moments` has diagonals.
     shared : bool
@@ -303,7 +303,7 @@ class GaussianClasses:
     floor : float
         The smallest eigenvalue of a covariance, of columns scaled to variance one over all rows.
     unbiased : bool
-        Whether to divide by the weight less one (shared: less the number of classes).
+        Whether to divide by the weight minus one (shared: minus the number of classes).
     """
 
     moments: Scatter
@@ -333,7 +333,7 @@ class GaussianClasses:
         if self.round:
             width = sqrt(float(variance.mean())) if not constant.all() else 1.0
             return np.full(len(mean), width)
-        # raised to the floor, such a column gets a variance so large that it says nothing
+        # raised to the floor, such a column gets a variance so large that it has no effect
         with np.errstate(over="ignore"):
             wide = np.maximum(np.abs(mean), 1.0) / np.sqrt(self.floor)
         return np.asarray(np.where(constant, wide, np.sqrt(variance)))
@@ -355,7 +355,7 @@ class GaussianClasses:
 
 # --- smoothed shares -----------------------------------------------------------------------------
 #
-# Shares of counts, smoothed: the probabilities of naive Bayes as scikit-learn stores them.
+# Smoothed fractions of counts: the probabilities of naive Bayes as scikit-learn stores them.
 
 
 @dataclass(frozen=True, eq=False)
@@ -367,7 +367,7 @@ class SmoothedShares:
     counts : tuple of (k, V) arrays
         Of each table: the weight of each value (column) in each class (row).
     alpha : float or array that fits every table
-        What is added to each count.
+        Term added to each count.
     """
 
     counts: tuple[Array, ...]
@@ -376,7 +376,7 @@ class SmoothedShares:
 
 @dataclass(frozen=True, eq=False)
 class LogShares:
-    """An answer to `SmoothedShares`.
+    """A solution of `SmoothedShares`.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ from mercer.solvers.dispatch import choose
 
 @dataclass(frozen=True)
 class Counting(Solver):
-    """The closed form of `ClassTables`: shares of smoothed counts, means and variances."""
+    """The closed form of `ClassTables`: fractions of smoothed counts, means and variances."""
 
     answers = ClassTables
 
@@ -60,7 +60,7 @@ def _tables(problem: ClassTables) -> Array:
 
 
 def _words(counts: Array, alpha: float) -> Array:
-    # words that no class ever had say nothing: smoothed, they would all speak for the class with
+    # words that no class ever had have no effect: smoothed, they would all favor the class with
     # the fewest words. In the wide tables of text streams they are most
     used = counts.any(axis=0)
     total, values = counts.sum(axis=1, keepdims=True), int(np.count_nonzero(used))

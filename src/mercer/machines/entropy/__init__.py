@@ -1,3 +1,3 @@
 """Maximum entropy: problem, solvers, certificate, estimator."""
 
-from mercer.machines.entropy import certificate, solvers  # noqa: F401  for what it registers
+from mercer.machines.entropy import certificate, solvers  # noqa: F401  to register them

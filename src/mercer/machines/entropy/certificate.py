@@ -16,7 +16,7 @@ from mercer.machines.entropy.problem import Expectations, GibbsAnswer, span, til
 from mercer.solvers.certificate import Certificate, certify
 
 _TOL = 1e-7
-_SAME = 1e-6  # of the largest chance: how well multipliers and chances must agree
+_SAME = 1e-6  # of the largest probability: agreement of multipliers and probabilities
 _FACE = 1e-6  # of the length of a direction: how well it must fit the points that stay
 
 
@@ -35,11 +35,11 @@ class EntropyQuantities:
     infeasibility : float
         Largest difference of an expectation from its target, in units of the feature.
     fault : float
-        How far p is from summing to one; infinite if it is no distribution.
+        Distance of the sum of p from one; infinite if p is not a distribution.
     pushed_out : int
-        Points that no distribution with these expectations gives a chance.
+        Points with probability zero in every distribution with these expectations.
     mismatch : float
-        Largest difference of a chance from that which the multipliers mean, over the largest.
+        Largest difference between p and the distribution of the multipliers, over the largest.
     """
 
     primal: float
@@ -58,7 +58,9 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
     bad = p.shape != problem.prior.shape or not np.isfinite(p).all() or (p < 0).any()
     if bad or (p[(problem.prior <= 0) | out] > 0).any():
         nothing = EntropyQuantities(inf, -inf, inf, inf, inf, int(out.sum()))
-        return Certificate(False, nothing, tol, "no distribution on the points that may be chosen")
+        return Certificate(
+            False, nothing, tol, "the solution is not a distribution on the admissible points"
+        )
     inside = np.where(out, -inf, problem.log_prior)
     multipliers = value.multipliers * problem.scale
     log_sum, gibbs = tilted(inside, problem.gaps, multipliers)
@@ -79,14 +81,14 @@ def _(problem: Expectations, value: GibbsAnswer, tol: float | None = None) -> Ce
     ok = abs(quantities.gap) <= enough and met and quantities.mismatch <= _SAME
     gap = max(quantities.gap, 0.0)  # rounding may take it below
     statement = (
-        f"relative entropy {quantities.primal:.6g}, within {gap:.1e} of the least; "
+        f"relative entropy {quantities.primal:.6g}, within {gap:.1e} of the minimum; "
         f"expectations are met to {quantities.infeasibility:.1e}"
     )
     return Certificate(bool(ok and quantities.fault <= 1e-9), quantities, tol, statement)
 
 
 def _pushed_out(problem: Expectations, value: GibbsAnswer) -> Array:
-    """Return which points the direction proves to have no chance; none if it proves nothing."""
+    """Return the points that the direction proves to have probability zero; none without proof."""
     y = value.direction * problem.scale
     length = float(np.abs(y).max(initial=0.0))
     if length == 0:
@@ -94,7 +96,7 @@ def _pushed_out(problem: Expectations, value: GibbsAnswer) -> Array:
     heights = problem.gaps @ (y / length)
     level = _FACE + float(np.abs(y / length) @ problem.noise)
     used = problem.prior > 0
-    if (heights[used] > level).any():  # then the targets are not on a border in this direction
+    if (heights[used] > level).any():  # then the targets are not on a face in this direction
         return np.zeros(len(problem.prior), dtype=bool)
     return np.asarray(heights < -level)
 

@@ -35,12 +35,12 @@ _LIMITS = {"newton": 200, "scaling": 100_000}
 class MaximumEntropy(Machine, BaseEstimator):
     """Maximum entropy distribution on finitely many points with given expectations.
 
-    Minimises KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest
-    entropy. The answer is p_i = prior_i exp(l'f(x_i)) / Z, and of all distributions of this form it
+    Minimizes KL(p | prior) subject to E_p[f_j] = b_j; with a uniform prior, that is the largest
+    entropy. The solution is p_i = prior_i exp(l'f(x_i)) / Z. Of all distributions of this form it
     is also the one under which data with the averages b are most likely.
 
-    This is no estimator of rows and labels, so scikit-learn's checks do not apply: `fit` takes the
-    points that are possible, and one number for each *feature*.
+    This is not an estimator of rows and labels, so scikit-learn's checks do not apply: `fit`
+    receives the possible points, and one number for each *feature*.
 
     Parameters
     ----------
@@ -48,9 +48,9 @@ class MaximumEntropy(Machine, BaseEstimator):
         What expectations are known of: functions of one point that give a number (one function may
         give several). None: the points are rows of features already.
     prior : array-like of shape (n_points,) or None, default=None
-        What is believed beforehand, up to a factor; None is uniform.
+        Prior probabilities, up to a factor; None is uniform.
     method : {"newton", "scaling"}, default="newton"
-        Newton steps on the dual, or generalised iterative scaling, which needs more steps and no
+        Newton steps on the dual, or generalized iterative scaling, which needs more steps and no
         equations.
     tol : float, default=1e-9
         Largest difference of an expectation from its target, in units of the feature.
@@ -59,7 +59,7 @@ class MaximumEntropy(Machine, BaseEstimator):
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress`; a true return value stops the fit.
     time_limit : float or None, default=None
-        Seconds after which a fit stops with what it has.
+        Time limit in seconds. The fit then keeps the current solution.
 
     Attributes
     ----------
@@ -76,8 +76,8 @@ class MaximumEntropy(Machine, BaseEstimator):
     expectations_ : array of shape (n_features,)
         Expectations under p.
     at_border_ : bool
-        Whether the targets are on the border of what is possible, where some points have no chance
-        and Gibbs' form holds for the others.
+        Whether the targets are on the boundary of the feasible set. There some points have
+        probability zero, and Gibbs' form holds for the others.
     points_ : array or list
         The points, a copy: rows of a table or array, or what else was given.
     solution_ : Solution
@@ -189,7 +189,7 @@ class MaximumEntropy(Machine, BaseEstimator):
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of samples.
         random_state : int, RandomState or None, default=None
             Source of random numbers.
 
@@ -227,8 +227,8 @@ class MaximumEntropy(Machine, BaseEstimator):
             F = _floats(values, "features")
         except ValueError as error:
             raise ValueError(
-                f"{error}. They must give numbers, as many at every point; for points that are no "
-                "rows of numbers, pass features=[function, ...]"
+                f"{error}. They must give numbers, the same count at every point; if points are "
+                "not rows of numbers, pass features=[function, ...]"
             ) from error
         F = F[:, None] if F.ndim == 1 else F
         if F.ndim != 2 or not F.size:
@@ -249,7 +249,7 @@ class MaximumEntropy(Machine, BaseEstimator):
         if prior.shape != (n,) or not np.isfinite(prior).all() or (prior < 0).any():
             refuse(self, "prior", self.prior, f"hold {n} numbers that are finite and not negative")
         if not prior.any():
-            refuse(self, "prior", self.prior, "give some point a chance")
+            refuse(self, "prior", self.prior, "give some point a positive probability")
         prior = prior / prior.max()  # the sum of very large numbers would overflow
         return np.asarray(prior / prior.sum())
 
@@ -282,7 +282,7 @@ def _numbers(values: Array, name: str) -> Array:
 
 
 def _floats(values: Any, name: str) -> Array:
-    """Return an array of float64; words, complex numbers and ragged lists are refused."""
+    """Return an array of float64; raise for words, complex numbers and ragged lists."""
     try:
         found = np.asarray(values)
         if np.iscomplexobj(found):

@@ -1,9 +1,9 @@
 """The distribution closest to a prior that has given expectations, on finitely many points.
 
-min KL(p | prior) subject to sum_i p_i f(x_i) = b. The answer has Gibbs' form
+min KL(p | prior) subject to sum_i p_i f(x_i) = b. The solution has Gibbs' form
 p_i = prior_i exp(l'f(x_i)) / Z, and the multipliers l are those of the most likely member of that
-family: the dual is max l'b - ln Z(l). Targets on the border of what is possible push points out:
-there p is of Gibbs' form on the points that are left.
+family: the dual is max l'b - ln Z(l). Targets on the boundary of the feasible set force points to
+probability zero; p then has Gibbs' form on the remaining points.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import scipy.linalg
 
 from mercer.array_types import Array
 
-_REDUNDANT = 1e-13  # of the largest gap: what sums of gaps are known to, whatever their rounding
+_REDUNDANT = 1e-13  # of the largest deviation: accuracy of sums of deviations
 
 
 class InfeasibleError(ValueError):
@@ -41,7 +41,7 @@ class InfeasibleError(ValueError):
 
 @dataclass(frozen=True, eq=False)
 class GibbsAnswer:
-    """An answer to `Expectations`.
+    """A solution of `Expectations`.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class GibbsAnswer:
 
 @dataclass(frozen=True, eq=False)
 class Expectations:
-    """The question which distribution with given expectations is closest to the prior.
+    """Find the distribution with given expectations that is closest to the prior.
 
     Attributes
     ----------
@@ -87,7 +87,7 @@ class Expectations:
 
     @cached_property
     def _rounded(self) -> tuple[Array, Array]:
-        """What rounding may do to a feature, and which features are on target but for that."""
+        """Return the rounding error of each feature, and which features are on target up to it."""
         used = self.features[self.prior > 0]
         rounding = 2.0 * np.finfo(np.float64).eps  # of each, since their sum may overflow
         noise = rounding * np.abs(used).max(axis=0, initial=0.0) + rounding * np.abs(self.targets)
@@ -107,7 +107,7 @@ class Expectations:
 
     @cached_property
     def noise(self) -> Array:
-        """What rounding of features and targets may have done to the gaps: (m,).
+        """Return the rounding error of the deviations from features and targets: (m,).
 
         Features with a large common part, such as years, know their differences no better.
         """
@@ -116,7 +116,7 @@ class Expectations:
 
     @cached_property
     def log_prior(self) -> Array:
-        """Return ln prior, -inf where it is zero."""
+        """Return ln prior, -inf if it is zero."""
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(self.prior / self.prior.sum()))
 
@@ -127,26 +127,26 @@ def span(problem: Expectations, used: Array) -> tuple[Array, Array]:
     Asked of the points, not of a distribution: where one point holds nearly all of it there is next
     to no variance in any direction, and the way back must still be found. Features that repeat
     others, up to what rounding has done to them, are left out, the least accurate ones: a feature
-    that is known to a few digits must not pull at the expectations of those that are known to all.
+    that is known to a few digits must not affect the expectations of those that are known to all.
 
     Parameters
     ----------
     problem : Expectations
-        The question.
+        The problem.
     used : (n,) bool array
-        Points that may have a chance.
+        Points that may have positive probability.
 
     Returns
     -------
     ways : (m, r) array
-        Independent directions of gaps in which these points differ by more than rounding; rows of
-        features that repeat others are zero.
+        Independent directions of deviations in which these points differ by more than rounding;
+        rows of features that repeat others are zero.
     hidden : (m,) array
-        How far expectations, in units of the features, may seem off target by rounding alone.
+        Largest deviation of expectations, in units of the features, that rounding may cause.
     """
     G, noise = problem.gaps[used], problem.noise
     unit = np.where(noise > 0, np.maximum(noise, _REDUNDANT), np.inf)
-    # in units of its own rounding, so that pivots come in the order of what is known of them, and
+    # in units of its own rounding, so that pivots come in the order of accuracy, and
     # no later feature needs a multiple of an earlier one that is less accurate than itself
     triangle = np.linalg.qr((G - G.mean(axis=0)) / unit, mode="r")
     triangle, order = scipy.linalg.qr(triangle, mode="r", pivoting=True, check_finite=False)

@@ -15,11 +15,11 @@ from mercer.solvers.dispatch import choose
 
 # --- face ----------------------------------------------------------------------------------------
 #
-# Which points may have a chance at all? One linear programme says, and proves it.
+# Determine the points that may have positive probability by one linear program, with a proof.
 #
-# With g_i = f(x_i) - b: maximise sum s_i subject to sum q_i g_i = 0, 0 <= s_i <= min(1, q_i).
-# Every point that some feasible distribution gives a chance ends with s_i = 1, the others with 0,
-# and the programme's own multipliers y have y'g_i = 0 at the former, y'g_i <= -1 at the latter.
+# With g_i = f(x_i) - b: maximize sum s_i subject to sum q_i g_i = 0, 0 <= s_i <= min(1, q_i).
+# Every point with positive probability in a feasible distribution has s_i = 1, the others 0,
+# and the program's own multipliers y have y'g_i = 0 at the former, y'g_i <= -1 at the latter.
 # If none is left, y separates the targets from all points.
 
 _ZERO = 1e-9
@@ -36,14 +36,14 @@ def refuse_outside(problem: Expectations) -> None:
         direction[j] = 1.0 if b[j] > high[j] else -1.0
         raise InfeasibleError(
             f"expectation {j} cannot be {b[j]:.16g}: its feature lies between {low[j]:.16g} and "
-            f"{high[j]:.16g} at all points that have a chance",
+            f"{high[j]:.16g} at all points of positive probability",
             direction,
             float(beyond[j]),
         )
 
 
 def face(problem: Expectations) -> tuple[Array, Array]:
-    """Return the points that may have a chance (n,), and the direction that keeps others out (m,).
+    """Return the points of positive probability (n,), and the direction that excludes others (m,).
 
     Raises
     ------
@@ -51,7 +51,7 @@ def face(problem: Expectations) -> tuple[Array, Array]:
         If there is none.
     """
     stay, direction, rounded = problem.prior > 0, np.zeros(len(problem.targets)), True
-    while rounded:  # points let in for rounding may lie on a face with a border of its own
+    while rounded:  # points admitted because of rounding may lie on a face of a smaller set
         inside, y, rounded = _split(problem, np.flatnonzero(stay))
         if inside.all():
             break
@@ -65,7 +65,7 @@ def face(problem: Expectations) -> tuple[Array, Array]:
 
 
 def _split(problem: Expectations, used: Array) -> tuple[Array, Array, bool]:
-    """Return which points may have a chance, by which direction, and whether by rounding."""
+    """Return which points may have positive probability, the direction, and if rounding decides."""
     G = problem.gaps[used]
     n, m = G.shape
     found = linprog(
@@ -110,9 +110,9 @@ def _refuse(problem: Expectations, used: Array, y: Array) -> None:
 #
 # Newton's method on the dual of maximum entropy: a smooth convex function of the multipliers.
 
-_FAR = 15.0  # multipliers, in scaled features, that only targets near the border need
-_FLAT = 1e-15  # share of the largest curvature that every direction is taken to have
-_STRIDE = 10.0  # how much a step may change the logarithm of a chance
+_FAR = 15.0  # multipliers, in scaled features, that only targets near the boundary need
+_FLAT = 1e-15  # lower bound on the curvature of every direction, relative to the largest
+_STRIDE = 10.0  # largest change of the logarithm of a probability in a step
 _ROUNDING = 1e-14  # of the dual: the last steps gain less than that, and are right all the same
 _SMALLEST = 1e-8  # length of a step that is given up
 
@@ -135,7 +135,7 @@ class EntropyNewton(Solver):
     max_iter: int = 200
 
     def run(self, problem: Expectations, watch: Watch, start: Any = None) -> Solution:
-        """Step; where multipliers run away, find out which points are pushed out, and go on."""
+        """Step; if multipliers diverge, find the points of probability zero, and continue."""
         refuse_outside(problem)
         first = np.zeros(len(problem.targets))
         if start is not None:
@@ -154,7 +154,7 @@ class EntropyNewton(Solver):
     def _descend(
         self, problem: Expectations, log_prior: Array, pull: Array, watch: Watch
     ) -> tuple[Array, Array, Status, int]:
-        """Step among the points that `log_prior` leaves a chance."""
+        """Step among the points that `log_prior` leaves a positive probability."""
         G, used = problem.gaps, log_prior > -np.inf
         ways, hidden = span(problem, used)
         dual, p = tilted(log_prior, G, pull)
@@ -193,7 +193,7 @@ def _newton(G: Array, p: Array, g: Array, ways: Array) -> Array:
 
 # --- iterative scaling ---------------------------------------------------------------------------
 #
-# Generalised iterative scaling: all multipliers at once, by the ratio of target to expectation.
+# Generalized iterative scaling: all multipliers at once, by the ratio of target to expectation.
 #
 # For features f >= 0 whose sum at a point is at most C, l_j += ln(b_j / E[f_j]) / C raises the
 # dual in every step, without a step length. Features are shifted to be nonnegative first.
@@ -203,7 +203,7 @@ _NOTED = 50  # passes between two looks at the clock
 
 @dataclass(frozen=True)
 class IterativeScaling(Solver):
-    """Generalised iterative scaling for `Expectations`.
+    """Generalized iterative scaling for `Expectations`.
 
     Parameters
     ----------
@@ -219,9 +219,9 @@ class IterativeScaling(Solver):
     max_iter: int = 100_000
 
     def run(self, problem: Expectations, watch: Watch, start: Any = None) -> Solution:
-        """Scale until expectations meet their targets, on the points that may have a chance."""
+        """Scale until expectations meet their targets, on the points that may have probability."""
         refuse_outside(problem)
-        stay, direction = face(problem)  # it would take for ever to push points out
+        stay, direction = face(problem)  # scaling alone would need infinitely many iterations
         log_prior = np.where(stay, problem.log_prior, -np.inf)
         pull = np.zeros(len(problem.targets))
         if start is not None and not direction.any():
@@ -236,11 +236,11 @@ class IterativeScaling(Solver):
         ways, hidden = span(problem, used)
         low = G[used].min(axis=0)
         width = G[used].max(axis=0) - low
-        # features that are constant where it counts, or repeat others, have nothing to scale
+        # features that are constant on these points, or repeat others, have no scale
         free = ways.any(axis=1) & (width > problem.noise) & (low < 0)
         F = np.where(used[:, None], (G - low)[:, free] / width[free], 0.0)
         largest = max(float(F.sum(axis=1).max(initial=0.0)), 1e-300)
-        targets = -low[free] / width[free]  # the targets are zero in gaps
+        targets = -low[free] / width[free]  # the targets are zero deviations
         for step in range(self.max_iter + 1):
             p = tilted(log_prior, G, pull)[1]
             beyond = np.abs(p @ G) - hidden

@@ -1,3 +1,3 @@
 """Autoencoders: problem, training, certificate, estimators."""
 
-from mercer.machines.neural import certificate, training  # noqa: F401  for what it registers
+from mercer.machines.neural import certificate, training  # noqa: F401  to register them

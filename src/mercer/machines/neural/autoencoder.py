@@ -95,7 +95,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
 
     @abstractmethod
     def _keep(self, problem: Any, parameters: Array) -> None:
-        """Set the attributes that are this machine's own."""
+        """Set the attributes of this class."""
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -118,7 +118,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         self._check_parameters()
         given = rows_with_gaps(self, X, gaps=False, fitting=True)
@@ -167,7 +167,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
         Returns
         -------
         array of shape (n_samples, n_components)
-            What the encoder makes of them.
+            Output of the encoder.
         """
         return self._encoded(X)[:, : self.n_components_]
 
@@ -182,7 +182,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
         Returns
         -------
         array of shape (n_samples, n_features)
-            What the decoder makes of them.
+            Output of the decoder.
         """
         check_is_fitted(self)
         codes = np.asarray(check_scores(self, X, self.n_components_), dtype=np.float64)
@@ -199,7 +199,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
         Returns
         -------
         array of shape (n_samples, n_features)
-            What the decoder makes of them.
+            Output of the decoder.
         """
         return self.inverse_transform(Z)
 
@@ -242,7 +242,7 @@ class NetworkMachine(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Machine,
         return np.vstack([np.empty((0, len(self.mean_))), *found])
 
     def _shown(self, decoded: Array) -> Array:
-        """Return what the decoder gives in the units of the rows."""
+        """Return the output of the decoder in the units of the rows."""
         return np.asarray(decoded * self.unit_ + self.mean_)
 
     def _split(self, n: int) -> tuple[Array, Array]:
@@ -356,7 +356,7 @@ class Autoencoder(NetworkMachine):
     The encoder f takes rows to codes of `n_components` numbers, the decoder g takes codes back.
     Without activation functions (`activation="identity"`, or no layers between) the decoder spans
     the leading principal components. Training needs torch (`pip install "mercer[torch]"`); a
-    fitted machine does not.
+    fitted estimator does not.
 
     Parameters
     ----------
@@ -367,19 +367,19 @@ class Autoencoder(NetworkMachine):
     decoder_sizes : tuple of int or None, default=None
         Units of the layers between codes and rows; None for those of the encoder, backwards.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
-        What stands between layers. The last layer of each network has none.
+        Activation function of the hidden layers. The last layer of each network has none.
     penalty : float, default=0.0
-        Of half the sum of the squared weights, the loss being the share of the variance that is
-        lost.
+        Weight of half the sum of the squared weights. The loss is the unexplained fraction of the
+        variance.
     batch_size : int or None, default=None
         None: quasi-Newton steps (L-BFGS) on all rows. A number: steps of Adam on so many rows,
-        drawn anew in every pass.
+        drawn again in every epoch.
     learning_rate : float, default=1e-3
         Length of Adam's steps.
     early_stopping : bool, default=False
         Hold rows out, stop when they gain no more, and keep the weights that served them best.
     validation_fraction : float, default=0.1
-        The share of rows held out.
+        Fraction of the rows held out.
     patience : int, default=10
         Looks at them without an improvement after which to stop.
     tol : float, default=1e-4
@@ -392,7 +392,7 @@ class Autoencoder(NetworkMachine):
         Called with `mercer.solvers.Progress` after every step or pass; a true return value stops
         the fit.
     time_limit : float or None, default=None
-        Seconds after which the fit stops with what it has.
+        Time limit in seconds. The fit then keeps the current solution.
 
     Attributes
     ----------
@@ -411,7 +411,7 @@ class Autoencoder(NetworkMachine):
     solution_ : Solution
         How training ended.
     certificate_ : Certificate
-        The loss and its derivatives, computed anew from the weights in NumPy.
+        The loss and its derivatives, computed again from the weights in NumPy.
 
     Examples
     --------
@@ -460,13 +460,13 @@ class Autoencoder(NetworkMachine):
     ) -> Array:
         """Draw codes from a Gaussian with the moments of the training codes, and decode them.
 
-        An autoencoder is no model of densities: nothing makes its codes Gaussian. The
+        An autoencoder is not a density model: its codes need not be Gaussian. The
         `VariationalAutoencoder` learns them to be.
 
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of samples.
         random_state : int, RandomState or None, default=None
             Source of random numbers.
 
@@ -547,10 +547,10 @@ def _root(covariance: Array) -> Array:
 class VariationalAutoencoder(NetworkMachine):
     """A latent variable through a network: z ~ N(0, I), x | z ~ N(g(z), v I) or Bernoulli.
 
-    log p(x) has no closed form; what is maximised is the evidence lower bound
+    log p(x) has no closed form; the fit maximizes the evidence lower bound
     E_q log p(x | z) - KL(q(z | x) | N(0, I)) with q(z | x) = N(m(x), diag s(x)^2), m and s by an
     encoder network. With affine networks and Gaussian noise it is `ProbabilisticPCA`. Training
-    needs torch (`pip install "mercer[torch]"`); a fitted machine does not.
+    needs torch (`pip install "mercer[torch]"`); a fitted estimator does not.
 
     Parameters
     ----------
@@ -562,13 +562,13 @@ class VariationalAutoencoder(NetworkMachine):
         Units of the layers between latent variables and rows; None for those of the encoder,
         backwards.
     likelihood : {"gaussian", "bernoulli"}, default="gaussian"
-        Of x given z: noise of one variance, which is learnt; or entries between 0 and 1 as the
-        chances of pixels.
+        Of x given z: noise of one variance, which is learned; or entries between 0 and 1 as the
+        probabilities of pixels.
     draws : int, default=1
         Draws of z for each row and step. On all rows at once (`batch_size=None`) they are fixed for
         the fit, so that there is a function to descend; more of them make it a better bound.
     activation : {"tanh", "relu", "logistic", "identity"}, default="tanh"
-        What stands between layers. The last layer of each network has none.
+        Activation function of the hidden layers. The last layer of each network has none.
     penalty : float, default=0.0
         Of half the sum of the squared weights, the loss being minus the bound for each column.
     batch_size : int or None, default=None
@@ -579,7 +579,7 @@ class VariationalAutoencoder(NetworkMachine):
     early_stopping : bool, default=False
         Hold rows out, stop when they gain no more, and keep the weights that served them best.
     validation_fraction : float, default=0.1
-        The share of rows held out.
+        Fraction of the rows held out.
     patience : int, default=10
         Looks at them without an improvement after which to stop.
     tol : float, default=1e-4
@@ -592,7 +592,7 @@ class VariationalAutoencoder(NetworkMachine):
         Called with `mercer.solvers.Progress` after every step or pass; a true return value stops
         the fit.
     time_limit : float or None, default=None
-        Seconds after which the fit stops with what it has.
+        Time limit in seconds. The fit then keeps the current solution.
 
     Attributes
     ----------
@@ -600,9 +600,9 @@ class VariationalAutoencoder(NetworkMachine):
         Weights and biases as NumPy arrays, in the units below. The encoder gives means, then
         log-variances.
     mean_ : array of shape (n_features,)
-        What is taken off rows before the encoder: their mean; zero for Bernoulli.
+        Subtracted from rows before the encoder: their mean; zero for Bernoulli.
     unit_ : float
-        What they are divided by then: the root of the mean variance of a column; one for Bernoulli.
+        Divisor of the centered rows: the root of the mean variance of a column; one for Bernoulli.
     noise_variance_ : float
         v, in the units of the rows; NaN for Bernoulli.
     n_components_ : int
@@ -612,7 +612,7 @@ class VariationalAutoencoder(NetworkMachine):
     solution_ : Solution
         How training ended.
     certificate_ : Certificate
-        Bounds and derivatives, computed anew from the weights in NumPy.
+        Bounds and derivatives, computed again from the weights in NumPy.
 
     Examples
     --------
@@ -661,7 +661,7 @@ class VariationalAutoencoder(NetworkMachine):
         self.time_limit = time_limit
 
     def posterior(self, X: Any) -> LatentPosterior:
-        """Return means and covariances of q(z | x), what the encoder says of rows.
+        """Return means and covariances of q(z | x), the output of the encoder for rows.
 
         Parameters
         ----------
@@ -752,7 +752,7 @@ class VariationalAutoencoder(NetworkMachine):
         Parameters
         ----------
         n_samples : int, default=1
-            How many.
+            Number of samples.
         random_state : int, RandomState or None, default=None
             Source of random numbers.
         noise : bool, default=True
@@ -776,7 +776,7 @@ class VariationalAutoencoder(NetworkMachine):
         check_is_fitted(self)
         count = max(check_number(self, "draws", draws), 1)
         rows = rows_with_gaps(self, X, gaps=False, fitting=False)
-        # the same draws for all rows: the bound of a row is its own, whatever stands beside it
+        # the same draws for all rows: the bound of a row does not depend on the other rows
         drawn = source_of(self, random_state).standard_normal((count, 1, self.n_components_))
         found = []
         problem, at = self._model(), self.solution_.value.parameters
@@ -790,7 +790,7 @@ class VariationalAutoencoder(NetworkMachine):
     def _model(self) -> VariationalAutoencoding:
         """Return the problem without its rows: what new rows are compared with."""
         none, likelihood = np.empty((0, len(self.mean_))), "gaussian"
-        if np.isnan(self.noise_variance_):  # as it was fitted, whatever the parameter is since
+        if np.isnan(self.noise_variance_):  # as fitted, even if the parameter was changed since
             likelihood = "bernoulli"
         counts = np.empty(0)
         return VariationalAutoencoding(

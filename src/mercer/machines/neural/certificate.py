@@ -18,7 +18,7 @@ from mercer.solvers.certificate import Certificate, certify
 
 # --- autoencoding --------------------------------------------------------------------------------
 #
-# Is this autoencoder at rest? Its loss and its derivatives by hand, in float64, without torch.
+# Is this autoencoder stationary? Its loss and derivatives in NumPy, in float64, without torch.
 #
 # Affine encoders and decoders can do no better than principal components (Baldi and Hornik,
 # 1989), so for them the optimum is known. For others a vanishing gradient is all there is to
@@ -35,7 +35,7 @@ class AutoencodingQuantities:
     Attributes
     ----------
     loss : float
-        Share of the variance that is lost, with the penalty.
+        Unexplained fraction of the variance, with the penalty.
     gradient : float
         Largest derivative of the loss by a weight or a bias.
     linear_loss : float
@@ -45,7 +45,7 @@ class AutoencodingQuantities:
         Of affine maps without a penalty: how far the loss is above the least possible. NaN for
         others, of which the least is not known.
     held_out_loss : float
-        The share that is lost of rows that were not learnt from; NaN without such.
+        The share that is lost of rows that were not learned from; NaN without such.
     """
 
     loss: float
@@ -60,7 +60,9 @@ def _(problem: Autoencoding, value: NetworkParameters, tol: float | None = None)
     tol = _TOL if tol is None else tol
     if value.parameters.shape != (problem.size,) or not np.isfinite(value.parameters).all():
         nothing = AutoencodingQuantities(inf, inf, nan, nan, nan)
-        return Certificate(False, nothing, tol, "no finite weights of the shapes asked for")
+        return Certificate(
+            False, nothing, tol, "the weights are not finite, or their shapes are wrong"
+        )
     loss, slope = problem.objective(value.parameters)
     best = least_linear_loss(problem.X, problem.weights, problem.layout.narrowest)
     known = problem.layout.is_linear and problem.penalty == 0
@@ -77,15 +79,15 @@ def _(problem: Autoencoding, value: NetworkParameters, tol: float | None = None)
 
 
 def _autoencoding_statement(found: AutoencodingQuantities, ok: bool) -> str:
-    seen = f"no derivative of the loss above {found.gradient:.1e}"
+    seen = f"the derivatives of the loss are at most {found.gradient:.1e}"
     if np.isnan(found.shortfall) and ok:
-        seen += "; a vanishing gradient says that the weights are at rest, not that none are better"
+        seen += "; a vanishing gradient shows a stationary point, not a minimum"
     elif np.isnan(found.shortfall):
-        seen += "; the weights are not at rest"
+        seen += "; the weights are not stationary"
     else:
         seen += f"; the loss is {max(found.shortfall, 0.0):.1e} above that of principal components"
     if not np.isnan(found.held_out_loss):
-        seen += f"; of rows held out {100 * found.held_out_loss:.3g} % of the variance are lost"
+        seen += f"; held-out rows lose {100 * found.held_out_loss:.3g} % of the variance"
     return seen
 
 
@@ -112,9 +114,9 @@ def least_linear_loss(X: Array, weights: Array, count: int) -> float:
 #
 # What can be said of a variational autoencoder: its bound, on draws and rows it has not seen.
 #
-# The bound on the draws of the fit is a function, whose derivatives are computed anew by hand. It
-# is too good, as everything that was fitted is: draws that are new give an honest mean, and rows
-# held out one with an error. How far the bound is below the likelihood nobody knows.
+# The bound on the draws of the fit is a function, whose derivatives are computed again by hand. It
+# is optimistic, since it was fitted: new draws give an unbiased mean, and held-out rows one with
+# an error. The distance of the bound from the likelihood is unknown.
 
 _NEW = 3  # the stream of draws that no fit has seen
 
@@ -132,7 +134,7 @@ class VariationalQuantities:
     gradient : float
         Largest derivative of the objective, the bound on the draws of the fit for each column.
     held_out_bound : float
-        Mean bound of rows that were not learnt from, on new draws; NaN without such.
+        Mean bound of rows that were not learned from, on new draws; NaN without such.
     held_out_error : float
         Standard error of that mean, over rows.
     """
@@ -151,7 +153,9 @@ def _(
     tol = _TOL if tol is None else tol
     if value.parameters.shape != (problem.size,) or not np.isfinite(value.parameters).all():
         nothing = VariationalQuantities(-inf, -inf, inf, nan, nan)
-        return Certificate(False, nothing, tol, "no finite weights of the shapes asked for")
+        return Certificate(
+            False, nothing, tol, "the weights are not finite, or their shapes are wrong"
+        )
     at, s = value.parameters, problem.weights
     seen = row_bounds(problem, at, problem.X, problem.noise(len(problem.X)))
     fresh = row_bounds(problem, at, problem.X, problem.noise(len(problem.X), _NEW))
@@ -178,11 +182,11 @@ def _held_out(problem: VariationalAutoencoding, value: NetworkParameters) -> tup
 
 
 def _variational_statement(found: VariationalQuantities, at_rest: bool) -> str:
-    rest = "at rest, not proven the best" if at_rest else "not at rest"
+    rest = "stationary, not proven optimal" if at_rest else "not stationary"
     text = (
-        f"no derivative of the bound above {found.gradient:.1e}: {rest}; "
+        f"the derivatives of the bound are at most {found.gradient:.1e}: {rest}; "
         f"mean bound {found.fresh_bound:.5g} on new draws"
     )
     if np.isnan(found.held_out_bound):
         return text
-    return f"{text}; of rows held out {found.held_out_bound:.5g} +- {found.held_out_error:.2g}"
+    return f"{text}; held-out rows {found.held_out_bound:.5g} +- {found.held_out_error:.2g}"

@@ -19,12 +19,12 @@ from mercer.resources import rows_at_once
 # Rows through a narrow layer and back: (1/n) sum_i |x_i - g(f(x_i))|^2, f and g networks.
 #
 # Rows are in units in which their mean is zero and the mean variance of a column is one; with the
-# sum divided by the number of columns, the objective is the share of the variance that is lost.
+# sum divided by the number of columns, the objective is the unexplained fraction of the variance.
 
 
 @dataclass(frozen=True, eq=False)
 class NetworkParameters:
-    """An answer to an `Autoencoding`: all weights and biases, encoder first.
+    """A solution of an `Autoencoding`: all weights and biases, encoder first.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Autoencoding:
     penalty : float
         Of half the sum of the squared weights.
     held_out : (m, d) array
-        Rows that are not learnt from; may be none.
+        Rows that are not learned from; may be none.
     held_out_weights : (m,) array
         How often each of them counts.
     """
@@ -92,7 +92,7 @@ class Autoencoding:
         return value, slope
 
     def held_out_loss(self, parameters: Array) -> float:
-        """Return what is lost of the rows held out; NaN where there are none."""
+        """Return the loss of the held-out rows; NaN if there are none."""
         rows = self.held_out
         if not len(rows):
             return float("nan")
@@ -142,7 +142,7 @@ class VariationalAutoencoding:
     seed : int
         Of the draws.
     held_out, held_out_weights : arrays
-        Rows that are not learnt from, and how often each counts; may be none.
+        Rows that are not learned from, and how often each counts; may be none.
     """
 
     X: Array
@@ -210,7 +210,7 @@ class VariationalAutoencoding:
         return value, np.concatenate([by_encoder, by_decoder, [-each @ by_noise]])
 
     def held_out_loss(self, parameters: Array) -> float:
-        """Return minus the bound for each row held out and column; NaN where there are none."""
+        """Return minus the bound for each held-out row and column; NaN if there are none."""
         if not len(self.held_out):
             return float("nan")
         bounds = row_bounds(self, parameters, self.held_out, self.noise(len(self.held_out), 1))
@@ -226,7 +226,7 @@ def divergence(m: Array, r: Array) -> Array:
 def likelihoods(
     problem: VariationalAutoencoding, parameters: Array, X: Array, decoded: Array
 ) -> tuple[Array, Array, Array]:
-    """Return log p(x | z) for each row, its derivatives by what was decoded and by log v."""
+    """Return log p(x | z) for each row, its derivatives by the decoder's output and by log v."""
     if problem.likelihood == "bernoulli":
         logs = np.sum(X * decoded - np.logaddexp(0.0, decoded), axis=1)  # of log-odds
         return logs, X - expit(decoded), np.zeros(len(X))
@@ -279,7 +279,7 @@ def importance_bounds(
 #
 # A network of layers in NumPy: h_0 = x, h_l = a(h_(l-1) W_l + b_l), the last layer without a.
 #
-# Values and derivatives in float64, from weights alone: fitted machines and certificates use
+# Values and derivatives in float64, from weights alone: fitted estimators and certificates use
 # these, and need no library for training.
 
 _ROWS = 4096  # of a block: more are not quicker
@@ -335,7 +335,7 @@ class Network:
     activation: str
 
     def __call__(self, X: Array) -> Array:
-        """Return what the last layer gives."""
+        """Return the output of the last layer."""
         return self.values(X)[-1]
 
     def values(self, X: Array) -> list[Array]:
@@ -352,9 +352,9 @@ class Network:
         Parameters
         ----------
         values : list of arrays
-            What `values` returned.
+            The result of `values`.
         slopes : (n, k) array
-            Derivatives of a function by what the last layer gave.
+            Derivatives of a function by the output of the last layer.
         """
         found: list[Array] = []
         rule = ACTIVATIONS[self.activation]
@@ -447,7 +447,7 @@ class NetworkLayout:
         return f, network_of(parameters[cut:], self.decoder, self.activation)
 
     def penalized(self) -> Array:
-        """Return 1 for weights and 0 for biases: what a penalty counts."""
+        """Return 1 for weights and 0 for biases: the parameters with a penalty."""
         pairs = [p for s in (self.encoder, self.decoder) for p in pairwise(s)]
         return np.concatenate([np.repeat([1.0, 0.0], [m * k, k]) for m, k in pairs])
 

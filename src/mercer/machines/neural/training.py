@@ -37,7 +37,7 @@ from mercer.solvers.dispatch import choose
 
 @dataclass
 class EarlyStopping:
-    """What rows held out say on the way: the parameters that served them best are kept.
+    """Early stopping on held-out rows: the best parameters are kept.
 
     Parameters
     ----------
@@ -196,7 +196,7 @@ class NetworkLBFGS(NetworkSolver):
 
 @dataclass(frozen=True)
 class NetworkAdam(NetworkSolver):
-    """Steps of Adam (Kingma and Ba, 2015) on a few rows at a time, drawn anew in every pass.
+    """Steps of Adam (Kingma and Ba, 2015) on a few rows at a time, drawn again in every epoch.
 
     Parameters
     ----------
@@ -293,7 +293,7 @@ def has_torch() -> bool:
 
 
 def layers(torch: Any, part: tuple[Any, Sequence[int]], activation: str, rows: Any) -> Any:
-    """Return what a network, its parameters and the units of its layers, makes of rows."""
+    """Return the output of a network for rows, from its parameters and the units of its layers."""
     parameters, sizes = part
     between = {
         "identity": lambda x: x,
@@ -352,7 +352,7 @@ def _(problem: VariationalAutoencoding, torch: Any, parameters: Any, rows: Any, 
 def torch_threads(work: float) -> Iterator[None]:
     """Let torch use as many threads as the work of a step is worth, and no more than configured.
 
-    On small layers its threads wait for each other: with two on a busy machine a step took twenty
+    For small layers its threads wait for each other: with two on a busy computer a step took twenty
     times as long as with one.
 
     Parameters
@@ -375,7 +375,7 @@ class TorchObjective:
     Parameters
     ----------
     problem : Autoencoding or VariationalAutoencoding
-        What is asked.
+        The problem.
     """
 
     def __init__(self, problem: Any) -> None:

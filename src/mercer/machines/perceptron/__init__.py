@@ -1,3 +1,3 @@
 """The perceptron: problem, solvers, certificate, estimator."""
 
-from mercer.machines.perceptron import certificate, solvers  # noqa: F401  for what it registers
+from mercer.machines.perceptron import certificate, solvers  # noqa: F401  to register them

@@ -21,9 +21,9 @@ from mercer.gram.definite import BY_CONSTRUCTION
 from mercer.machines.perceptron.problem import Separation, Separator
 from mercer.solvers.certificate import Certificate, certify, larger
 
-_SQUARED = 1e150  # ratios beyond have squares that are no numbers
+_SQUARED = 1e150  # the squares of larger ratios overflow
 _ROUNDING = 1e-9
-_MORE = 12  # roundings of what a bound is computed from, beside those of its sums
+_MORE = 12  # roundings of the operands of a bound, in addition to those of its sums
 _SAME = 1e-6  # of the largest weight: both forms of a function are sums of the same rows
 
 
@@ -42,16 +42,16 @@ class SeparationQuantities:
         gamma: the smallest lead of the right class over the norm of the functions; not positive if
         the classes are not apart; NaN if the rows are gone.
     bound : float
-        (R / gamma)^2; infinite where it says nothing.
+        (R / gamma)^2; infinite if the bound does not apply.
     widest : float
         R / sqrt(mistakes): no functions keep the rows seen apart by more than this. Infinite where
-        mistakes were forgotten: they prove nothing then.
+        mistakes were forgotten: the bound then does not apply.
     mismatch : float
-        Where functions have weights beside coefficients: how far the ones are from the others, over
+        If functions have weights and coefficients: the distance between both, over
         the largest weight.
     indefiniteness : float
-        What is added to the diagonal of K to make it positive semidefinite: zero by the
-        construction of the kernel, rounding where K was factored, infinite where that is not shown.
+        Shift of the diagonal of K that makes it positive semidefinite: zero by the
+        construction of the kernel, rounding if K was factored, infinite if unknown.
     """
 
     mistakes: int
@@ -95,7 +95,7 @@ def _(problem: Separation, value: Separator, tol: float | None = None) -> Certif
     quantities = replace(found.quantities, mismatch=apart)
     if apart <= _SAME:
         return replace(found, quantities=quantities)
-    statement = f"coefficients and weights are two answers, {apart:.1e} apart"
+    statement = f"coefficients and weights are two solutions, {apart:.1e} apart"
     return replace(found, ok=False, quantities=quantities, statement=statement)
 
 
@@ -108,7 +108,7 @@ def _terms(function: RKHSFunction) -> int:
 
 
 def _longest(function: RKHSFunction, lengths: Array) -> float:
-    """Return the norm of the longest function, or what its terms sum up to before they cancel."""
+    """Return the largest norm of a function, or the sum of its terms before they cancel."""
     if function.weights is not None:
         return float(np.linalg.norm(function.weights, axis=0).max(initial=0.0))
     assert function.coef is not None
@@ -130,7 +130,7 @@ def _mismatch(gram: Gram, value: Separator) -> float:
 
 def radius_of(longest: float, bias: bool, columns: int) -> float:
     """Return R from the largest k(x, x)."""
-    squared = max(longest + bias, 0.0)  # below zero where K is no kernel's, which is said elsewhere
+    squared = max(longest + bias, 0.0)  # negative if K is indefinite, which the statement reports
     return math.sqrt(squared * (1 if columns == 1 else 2))
 
 
@@ -147,7 +147,7 @@ def judged(
         nothing = SeparationQuantities(
             mistakes, radius, math.nan, math.inf, math.inf, indefiniteness=convex.shift
         )
-        statement = f"{convex.obstacle}, so there are no lengths, hence neither margin nor bound"
+        statement = f"{convex.obstacle}, so norms, margin and bound are undefined"
         return Certificate(False, nothing, tol, statement)
     apart, all_kept = margin > tol, forgotten == 0
     ratio = radius / margin if apart and all_kept else math.inf
@@ -163,15 +163,17 @@ def judged(
 def _statement(q: SeparationQuantities, apart: bool, all_kept: bool) -> str:
     if apart and all_kept:
         return (
-            f"the classes are apart by {q.margin:.3g}, which bounds the mistakes of any order of "
-            f"the rows by (R/gamma)^2 = {q.bound:.4g}; {q.mistakes} were made"
+            f"the classes are separated with margin {q.margin:.3g}, so every order of the rows has "
+            f"at most (R/gamma)^2 = {q.bound:.4g} mistakes; the fit made {q.mistakes}"
         )
     if apart:
-        return f"the classes are apart by {q.margin:.3g}; with a budget, mistakes are not bounded"
+        return (
+            f"the classes are separated with margin {q.margin:.3g}; a budget has no mistake bound"
+        )
     seen = (
-        "the rows are gone: nothing is known of the margin"
+        "the margin is unknown, since the rows were not kept"
         if math.isnan(q.margin)
-        else ("the classes are not apart so far")
+        else ("the classes are not separated yet")
     )
     if math.isinf(q.widest):
         return seen

@@ -60,8 +60,9 @@ from mercer.solvers.dispatch import solve
 #
 # One example at a time: checks that cost a look at types and shapes, no more.
 #
-# What they let through the compiled walk can refuse: rows that are not finite it finds by their
-# length, which it needs anyway. Everything else goes the careful way.
+# The compiled loop may reject rows: it detects rows that are not finite by their norm, which it
+# needs
+# anyway. All other checks follow the general path.
 
 
 def fast_codes(machine: Any, X: Any, y: Any) -> Array | None:
@@ -109,7 +110,7 @@ def _plain(X: Any) -> bool:
 
 # --- record --------------------------------------------------------------------------------------
 #
-# What a perceptron tells of itself: counted on the way, judged when asked.
+# Results of a perceptron: counted during the fit, verified on request.
 
 
 class StreamAttributes(Certified):
@@ -207,8 +208,8 @@ def _streams(machine: Any) -> bool:
 class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     """Perceptron, linear or with any kernel: learns online, from its mistakes.
 
-    For two classes f(x) = w'phi(x) + b; where y f(x) <= 0, w gains y phi(x) and b gains y. For more
-    classes each has a function; where that of the right class is not strictly the largest, it gains
+    For two classes f(x) = w'phi(x) + b; if y f(x) <= 0, w gains y phi(x) and b gains y. For more
+    classes each has a function; if that of the right class is not strictly the largest, it gains
     phi(x), and the largest of the others loses phi(x): one mistake is one update. With the linear
     kernel there is one weight per column, and memory does not grow with the stream; with any other
     kernel mistakes are kept, at most `budget` of them.
@@ -220,23 +221,23 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     Parameters
     ----------
     kernel : Kernel, str or callable, default="linear"
-        What similarity is.
+        Kernel function.
     approximation : Approximation, str or None, default="auto"
-        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None for
-        the kernel itself. "auto" takes the kernel itself as long as that is not refused, and past
-        the limit landmarks, with a warning that says so.
+        Approximate feature map, such as `Nystrom(1000)` or "random_features:2000"; None for
+        the exact kernel. "auto" uses the exact kernel within the size limits; otherwise it uses the
+        Nyström method and warns.
     max_epochs : int, default=100
         Most passes of `fit`; it stops after one without a mistake.
     shuffle : bool, default=True
-        Whether each pass of `fit` has a new order. A stream is taken as it comes.
+        Whether each epoch of `fit` has a new order. A stream keeps its order.
     answer : {"last", "averaged", "voted"}, default="last"
         Which function predicts: the last; the mean of those after every row; or all of them by a
         vote, each as often as it survived. Votes keep every mistake, whatever the kernel.
     budget : int or None, default=None
         Most mistakes that are kept. None keeps all.
     removal : {"oldest", "smallest", "random"}, default="oldest"
-        What is forgotten beyond the budget: the oldest mistake, the one with the smallest norm, or
-        any.
+        The mistake that is dropped beyond the budget: the oldest, the one with the smallest norm,
+        or any.
     bias : bool, default=True
         Whether functions have a constant: the weight of a feature that is 1 in every row.
     random_state : int, RandomState or None, default=0
@@ -244,7 +245,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress` after every pass of `fit`; a true value stops it.
     time_limit : float or None, default=None
-        Seconds after which `fit` stops with what it has.
+        Time limit in seconds. `fit` then keeps the current solution.
 
     Attributes
     ----------
@@ -338,7 +339,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         self._check_parameters()
         refuse_mixed_labels(self, y)
@@ -361,8 +362,8 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
     def partial_fit(self, X: Any, y: Any, classes: npt.ArrayLike | None = None) -> Self:
         """Learn from one example, or from a block, in the order given.
 
-        Where a row is refused nothing is learned; a block that is interrupted has learned a whole
-        number of its first rows.
+        If a row raises an error, the estimator stays unchanged; an interrupted block has learned an
+        integer number of its first rows.
 
         Parameters
         ----------
@@ -376,7 +377,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         Returns
         -------
         self
-            The machine.
+            The estimator.
         """
         linear = type(self.__dict__.get("_stream")) is LinearStream
         codes = fast_codes(self, X, y) if linear and classes is None else None
@@ -386,7 +387,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         seen = stream.steps
         try:
             bad = stream.learn(X, codes)
-        finally:  # what was said of a fit holds no longer, also where Ctrl-C came in between
+        finally:  # results of an earlier fit no longer apply, even if Ctrl-C interrupted
             if stream.steps != seen:
                 state.pop("_judgement", None)
                 state.pop("_solution", None)
@@ -406,7 +407,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
             For two classes f(x), positive for the second; for more, the score of each class. With
-            votes, their shares: the second's less the first's, or of each class.
+            votes, their fractions: the second's minus the first's, or of each class.
         """
         scores = self._scores(X)
         return scores[:, 0] if scores.shape[1] == 1 else scores
@@ -429,7 +430,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         return np.asarray(self.classes_[chosen])
 
     def _careful(self, X: Any, y: Any, classes: Any) -> tuple[Points, Array]:
-        """Check everything, and begin a stream where none is."""
+        """Check all arguments, and begin a stream if there is none."""
         self._check_parameters()
         first = "_stream" not in self.__dict__
         if first:
@@ -440,7 +441,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         return _as_float64(rows), batch_codes(self, labels, np.ones(len(labels)))
 
     def _begin(self, X: Any, y: Any, classes: Any) -> tuple[Points, Array]:
-        fresh = object.__new__(type(self))  # so that what is refused leaves no trace
+        fresh = object.__new__(type(self))  # so that an error leaves the estimator unchanged
         fresh.__dict__.update(self.__dict__)
         rows = fresh._rows_alone(X)
         labels = labels_of(fresh, y, rows.shape[0])
@@ -467,7 +468,7 @@ class Perceptron(StreamAttributes, ClassifierMixin, KernelMachine):
         return KernelStream(self._expression(), take(X, slice(0, 0)), memory)
 
     def _keep(self, X: Points, gram: Gram, solution: Solution) -> None:
-        """Turn the answer of `fit` into a stream that can go on."""
+        """Turn the solution of `fit` into a stream that can be continued."""
         value, squares = solution.value, gram.diag()
         steps, longest = solution.iterations * len(squares), float(squares.max())
         self._number()

@@ -1,4 +1,4 @@
-"""Functions that keep classes apart: what a perceptron looks for, one mistake after another."""
+"""Functions that separate classes, the solutions of a perceptron."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mercer.array_types import Array
 from mercer.gram import Gram
 from mercer.gram.accurate_products import gamma
 
-_MORE = 12  # roundings of a score beside those of its sums: lengths, constants, differences
+_MORE = 12  # roundings of a score in addition to those of its sums: lengths, constants, differences
 
 
 @dataclass(frozen=True, eq=False)
 class Separator:
-    """An answer to a `Separation`.
+    """A solution of a `Separation`.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class Separator:
     forgotten : int
         Mistakes that a budget made it forget.
     log : (mistakes, 4) int array
-        Each mistake: row, right class, rival, step; empty where nobody asked for it.
+        Each mistake: row, right class, rival, step; empty unless requested.
     """
 
     coef: Array
@@ -60,7 +60,7 @@ class Separation:
     codes : (n,) int array
         The number of the class of each row.
     count : int
-        How many classes.
+        Number of classes.
     bias : bool
         Whether there is a bias.
     """
@@ -72,7 +72,7 @@ class Separation:
 
     @property
     def columns(self) -> int:
-        """How many functions there are."""
+        """Number of functions."""
         return 1 if self.count == 2 else self.count
 
     def rounding(self, lengths: Array, norm: float, bias: Array, terms: int) -> Array:
@@ -89,7 +89,7 @@ class Separation:
         bias : (k,) array
             The constants.
         terms : int
-            How many products a score is the sum of at most.
+            Maximum number of products in the sum of a score.
         """
         differences = 1.0 if self.columns == 1 else 2.0
         constant = float(np.abs(bias).max(initial=0.0))

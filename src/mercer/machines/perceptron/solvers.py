@@ -26,7 +26,7 @@ from mercer.solvers.dispatch import choose
 
 # --- removal -------------------------------------------------------------------------------------
 #
-# Which mistake a perceptron with a budget forgets, to make room for a new one.
+# Removal rules of a perceptron with a budget.
 
 
 class Removal(ABC):
@@ -39,7 +39,7 @@ class Removal(ABC):
 
 @dataclass(frozen=True)
 class Oldest(Removal):
-    """Forget what was learned first: what is left is that of a window on the stream."""
+    """Drop the oldest mistake: the rest is that of a window on the stream."""
 
     def pick(self, coef: Array, age: Array, squares: Array, step: int) -> int:
         """Return the one with the earliest step."""
@@ -77,8 +77,8 @@ class AtRandom(Removal):
 #
 # The kernel perceptron's memory: mistakes with their coefficients, as many as a budget allows.
 
-_TWICE = 2.0  # once for these scores, once for those of who judges them
-_MORE = 12  # roundings of a score beside those of its sum
+_TWICE = 2.0  # once for these scores, once for those of the certificate
+_MORE = 12  # roundings of a score in addition to those of its sum
 
 
 @dataclass(eq=False)
@@ -88,7 +88,7 @@ class Memory:
     Attributes
     ----------
     coef : (N, k) array
-        Coefficients: whole numbers, so nothing drifts however long the stream.
+        Coefficients: integers, so nothing drifts however long the stream.
     bias : (k,) array
         Constants.
     has_bias : bool
@@ -102,7 +102,7 @@ class Memory:
     budget : int or None
         Most columns with a coefficient.
     removal : Removal
-        Which one goes when there are more.
+        The rule that selects the row to drop.
     steps, mistakes, forgotten : int
         Rows seen, mistakes made, mistakes forgotten.
     log : list or None
@@ -161,7 +161,7 @@ class Memory:
         return self.mistakes - before
 
     def grown(self, squares: Array) -> Memory:
-        """Return the same memory with room for more columns, after those it has."""
+        """Return the same memory with capacity for more columns after the present ones."""
         more, k = len(squares), self.coef.shape[1]
         return replace(
             self,
@@ -184,7 +184,7 @@ class Memory:
         )
 
     def _see(self, scores: Array, place: int, code: int, rounding: float) -> None:
-        """Learn a row that is not ahead by more than rounding: what cancels is no lead."""
+        """Learn a row whose lead does not exceed rounding."""
         if len(scores) == 1:
             if (scores[0] if code == 1 else -scores[0]) > rounding:
                 return
@@ -247,7 +247,7 @@ class Mistakes(Solver):
     budget : int or None
         Most rows that may have a coefficient; None for any number.
     removal : Removal
-        Which row loses its coefficient when there are more.
+        The rule that selects the row whose coefficient is dropped.
     keep_log : bool
         Whether every mistake is noted, as votes need.
     random_state : int

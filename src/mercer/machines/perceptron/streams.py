@@ -21,7 +21,7 @@ from mercer.rows.points import is_objects, is_sparse, row_count, take
 
 # --- stream --------------------------------------------------------------------------------------
 #
-# What a perceptron keeps between two calls: here, linear functions of the columns.
+# State of a perceptron between two calls: here, linear functions of the columns.
 
 
 class Stream(ABC):
@@ -46,7 +46,7 @@ class Stream(ABC):
 
     @abstractmethod
     def refuse(self, answer: str) -> None:
-        """Raise where what an answer needs was not kept."""
+        """Raise if the state for a prediction was not kept."""
 
     @abstractmethod
     def scores(self, X: Points, answer: str) -> Array:
@@ -94,7 +94,7 @@ class LinearStream(Stream):
         return self.rules.tally
 
     def learn(self, X: Points, codes: Array) -> int:
-        """Walk; if that is interrupted, a whole number of the first rows was learned."""
+        """Walk; if that is interrupted, an integer of the first rows was learned."""
         verb = choose_backend().perceptron
         return int(verb(X, codes, None, self.rules, float(self._tally[0]), True).bad)
 
@@ -146,7 +146,7 @@ class FeatureStream(LinearStream):
 
 def unprepared(answer: str) -> str:
     """Return a message that something was not kept."""
-    return f"Perceptron: answer={answer!r} was set after the machine began; fit it again"
+    return f"Perceptron: answer={answer!r} was set after the stream began; fit it again"
 
 
 # --- kernel stream -------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ class MemoryStream(Stream):
 
 @dataclass(eq=False)
 class KernelStream(MemoryStream):
-    """Mistakes as rows, beside their coefficients."""
+    """Mistakes as rows, with their coefficients."""
 
     expression: Expression
     points: Points
@@ -283,15 +283,15 @@ class KernelStream(MemoryStream):
 
 @dataclass(eq=False)
 class GivenStream(MemoryStream):
-    """Mistakes as row numbers of a given matrix; what is new comes compared with all of them."""
+    """Mistakes as row numbers of a given matrix; new rows come with their kernel values."""
 
     rows: Array
     memory: Memory
     longest: float = 0.0
 
     def learn(self, X: Points, codes: Array) -> int:
-        """Refuse: new rows have no columns in a given matrix."""
-        raise NotImplementedError("a precomputed matrix has no room for new rows")
+        """Raise: new rows have no columns in a given matrix."""
+        raise NotImplementedError("a precomputed matrix cannot store new rows")
 
     def block(self, X: Points) -> Array:
         """Take the columns of the mistakes."""
@@ -309,13 +309,13 @@ def joined(first: Points, second: Points) -> Points:
 
 # --- resume --------------------------------------------------------------------------------------
 #
-# From the answer of a fit to a stream that can go on from there.
+# From the solution of a fit to a stream that continues it.
 
 
 def linear_stream(
     value: Separator, bias: bool, averaged: bool, steps: int, longest: float
 ) -> LinearStream:
-    """Go on with weights."""
+    """Continue with weights."""
     late: tuple[Array | None, Array | None] = (None, None)
     assert value.weights is not None and value.mean_weights is not None
     if averaged:
@@ -324,7 +324,7 @@ def linear_stream(
             (value.intercept - value.mean_intercept) * steps,
         )
     tally = np.array([steps, value.mistakes, longest], dtype=np.float64)
-    # copies: what `fit` handed back stays what it was
+    # copies: the result of `fit` stays unchanged
     rules = LinearFunctions(
         value.weights.copy(), value.intercept.copy(), bias, late[0], late[1], tally
     )
@@ -334,7 +334,7 @@ def linear_stream(
 def memory_of(
     value: Separator, bias: bool, voted: bool, steps: int, squares: Array
 ) -> tuple[Memory, Array]:
-    """Go on with mistakes; gives the memory and the rows that it is about."""
+    """Continue with mistakes; return the memory and its rows."""
     memory = Memory(
         value.coef,
         value.intercept.copy(),

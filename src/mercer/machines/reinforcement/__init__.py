@@ -1,3 +1,3 @@
 """Learning what to do: problem, solvers, certificate, estimators."""
 
-from mercer.machines.reinforcement import certificate, solvers  # noqa: F401  for what it registers
+from mercer.machines.reinforcement import certificate, solvers  # noqa: F401  to register them

@@ -42,7 +42,9 @@ def _(problem: BellmanEquation, value: KernelQ, tol: float | None = None) -> Cer
     whole = value.coef.shape == (len(problem.points),) and np.isfinite(value.intercept)
     if not whole or not np.isfinite(value.coef).all():
         nothing = BellmanQuantities(inf, inf, inf, inf)
-        return Certificate(False, nothing, tol, "no finite coefficient for each state and action")
+        return Certificate(
+            False, nothing, tol, "the coefficients are not finite, or their number is wrong"
+        )
     left, wrong = problem.leftover(value)
     size = max(float(np.abs(problem.here(value)).max()), float(np.abs(problem.rewards).max()))
     constant = abs(float(value.coef.sum())) * problem.penalty if problem.bias else 0.0
@@ -55,8 +57,8 @@ def _(problem: BellmanEquation, value: KernelQ, tol: float | None = None) -> Cer
     as_asked = problem.bias or value.intercept == 0
     ok = quantities.residual <= tol * (size or 1.0) and as_asked
     statement = (
-        f"Q is the regression on its own targets within {quantities.residual:.1e}, and leaves "
-        f"{quantities.bellman_error:.2g} of Bellman's equation on the sample (root mean square); "
-        f"of states that are not in it, and of the policy, nothing is proven"
+        f"Q is the regression on its own targets within {quantities.residual:.1e}, with a "
+        f"Bellman residual of {quantities.bellman_error:.2g} on the sample (root mean square); "
+        f"other states and the quality of the policy are not certified"
     )
     return Certificate(bool(ok), quantities, tol, statement)

@@ -37,7 +37,7 @@ _APART = 0.01  # of the least difference of actions: nothing is left of their si
 
 
 class ActionValues(NestedKernels):
-    """Base of machines that find Q(s, a) from transitions, and act by it."""
+    """Base of estimators that find Q(s, a) from transitions, and act by it."""
 
     kernel: Any
     penalty: float
@@ -65,14 +65,14 @@ class ActionValues(NestedKernels):
         Parameters
         ----------
         transitions : Transitions
-            What happened.
+            Observed transitions.
         y : ignored
             Not used.
 
         Returns
         -------
         self
-            The fitted machine.
+            The fitted estimator.
         """
         self._check_parameters()
         if not isinstance(transitions, Transitions):
@@ -199,7 +199,7 @@ def default_kernel(points: Array, actions: Sequence[float] | Array) -> Kernel:
     points : (m, d + 1) array
         States and actions.
     actions : (n_actions,) array
-        What can be done.
+        The possible actions.
     """
     spread = points[:, :-1].std(axis=0)
     gaps = np.diff(np.sort(actions))
@@ -225,9 +225,9 @@ class FittedQ(ActionValues):
     penalty : float, default=0.1
         Of the squared norm of Q.
     discount : float, default=0.95
-        What a reward is worth one step later, below one.
+        Discount factor, below one.
     actions : array-like or None, default=None
-        What can be done; None for the actions of the sample.
+        The possible actions; None for the actions of the sample.
     bias : bool, default=True
         Whether Q has a constant.
     tol : float, default=1e-8
@@ -237,12 +237,12 @@ class FittedQ(ActionValues):
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress` after every sweep; a true return value stops the fit.
     time_limit : float or None, default=None
-        Seconds after which the fit stops with what it has.
+        Time limit in seconds. The fit then keeps the current solution.
 
     Attributes
     ----------
     actions_ : array of shape (n_actions,)
-        What can be done.
+        The possible actions.
     kernel_ : Kernel
         The kernel.
     n_iter_ : int
@@ -250,7 +250,7 @@ class FittedQ(ActionValues):
     solution_ : Solution
         How it ended.
     certificate_ : Certificate
-        What is left of the equation, and of Bellman's on the sample.
+        Residual of the equation, and Bellman residual on the sample.
 
     Examples
     --------
@@ -296,7 +296,7 @@ class KernelLSPI(ActionValues):
     """Least-squares policy iteration: value a policy by one linear system, act greedily, repeat.
 
     (K + penalty W^-1) c + b 1 = mean of r + discount Q(s', policy(s')), linear in c and b
-    (Lagoudakis and Parr, 2003; with kernels Xu, Hu and Lu, 2007). Where it ends with a policy that
+    (Lagoudakis and Parr, 2003; with kernels Xu, Hu and Lu, 2007). If it ends with a policy that
     is greedy for its own values, those are also where `FittedQ` ends, in far fewer steps.
 
     Parameters
@@ -308,9 +308,9 @@ class KernelLSPI(ActionValues):
     penalty : float, default=0.1
         Of the squared norm of Q.
     discount : float, default=0.95
-        What a reward is worth one step later, below one.
+        Discount factor, below one.
     actions : array-like or None, default=None
-        What can be done; None for the actions of the sample.
+        The possible actions; None for the actions of the sample.
     bias : bool, default=True
         Whether Q has a constant.
     tol : float, default=1e-10
@@ -320,12 +320,12 @@ class KernelLSPI(ActionValues):
     callback : callable or None, default=None
         Called with `mercer.solvers.Progress` after every policy; a true return value stops the fit.
     time_limit : float or None, default=None
-        Seconds after which the fit stops with what it has.
+        Time limit in seconds. The fit then keeps the current solution.
 
     Attributes
     ----------
     actions_ : array of shape (n_actions,)
-        What can be done.
+        The possible actions.
     kernel_ : Kernel
         The kernel.
     n_iter_ : int
@@ -333,7 +333,7 @@ class KernelLSPI(ActionValues):
     solution_ : Solution
         How it ended.
     certificate_ : Certificate
-        What is left of the equation, and of Bellman's on the sample.
+        Residual of the equation, and Bellman residual on the sample.
 
     Examples
     --------
@@ -384,13 +384,13 @@ class Transitions:
     Attributes
     ----------
     states : (n, d) array
-        Where it was.
+        The states.
     actions : (n,) array
-        What was done.
+        The actions.
     rewards : (n,) array
-        What that was worth.
+        The rewards.
     next_states : (n, d) array
-        Where it led.
+        The following states.
     ended : (n,) bool array
         Whether nothing comes after it.
     weights : (n,) array or None

@@ -3,7 +3,7 @@
 From transitions (s, a, r, s') the function Q(s, a) = sum_j c_j k((s_j, a_j), (s, a)) + b is sought
 that is the kernel ridge regression on the targets r + discount max_a' Q(s', a'), which contain Q:
 
-    (K + penalty W^-1) c + b 1 = T Q,   1'c = 0 where there is a constant b,
+    (K + penalty W^-1) c + b 1 = T Q,   1'c = 0 if there is a constant b,
 
 T Q being the mean target of each different (s, a) and W how often it occurs. Without a penalty, and
 with a value of its own for each (s, a), it is Bellman's equation of the sample.
@@ -22,7 +22,7 @@ from mercer.kernels import Kernel
 
 @dataclass(frozen=True, eq=False)
 class KernelQ:
-    """An answer to a `BellmanEquation`.
+    """A solution of a `BellmanEquation`.
 
     Attributes
     ----------
@@ -47,15 +47,15 @@ class BellmanEquation:
     points : (m, d + 1) array
         Different states and actions.
     group : (n,) int array
-        Which of them each transition begins in.
+        Index of the point in which each transition begins.
     rewards, weights : (n,) arrays
-        What each transition was worth, and how often it counts.
+        Reward and weight of each transition.
     ended : (n,) bool array
         Whether nothing comes after it.
     next_rows : (n_actions, n, d + 1) array
         Next states with every action.
     discount : float
-        What a reward is worth one step later.
+        Discount factor.
     penalty : float
         Of the squared norm of Q.
     bias : bool
@@ -105,11 +105,11 @@ class BellmanEquation:
         return np.asarray(self.cross @ answer.coef + answer.intercept)
 
     def targets(self, best: Array) -> Array:
-        """Return r + discount * what comes after, nothing where it ended: (n,)."""
+        """Return r + discount * value of the next state, zero after the end of an episode: (n,)."""
         return np.asarray(self.rewards + self.discount * np.where(self.ended, 0.0, best))
 
     def leftover(self, answer: KernelQ) -> tuple[Array, Array]:
-        """Return what is left of the equation at each point, of Bellman's at each transition."""
+        """Return the residual of the equation at each point, and Bellman's at each transition."""
         here, targets = self.here(answer), self.targets(self.after(answer).max(axis=0))
         shrunk = self.penalty * answer.coef / self.counts
         return here + shrunk - self.mean(targets), targets - here[self.group]

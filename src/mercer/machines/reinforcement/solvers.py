@@ -99,7 +99,7 @@ class FittedQIteration(Solver):
     """Sweeps of kernel ridge regression on r + discount max Q (Ernst et al., 2005).
 
     One factor of K + penalty W^-1 serves all sweeps. A sweep need not contract, as ridge regression
-    is no average: that it ended says so.
+    is not an average: the status shows whether the sweeps converged.
 
     Parameters
     ----------

@@ -29,7 +29,7 @@ class Frame:
     scene : dict
         The scene of the frame.
     answer : dict or None
-    The response to draw; with None the page requests the fit of the scene.
+        The response to draw; with None the page requests the fit of the scene.
     mark : tuple of int
         Points that the text speaks of.
     """

@@ -1,1 +1,1 @@
-"""Duality of convex programs: Lagrangians, dual functions, optimality conditions, gaps."""
+"""Duality of convex programs: Lagrangians, dual functions, optimality conditions, duality gaps."""

@@ -16,7 +16,7 @@ from mercer.theory.duality.smooth import SmoothFunction, SmoothProgram
 
 # --- known ---------------------------------------------------------------------------------------
 #
-# Programs whose answers are known: projections, the widest margin, and two valleys with a gap.
+# Programs with known solutions: projections, the widest margin, and two valleys with a duality gap.
 
 
 def projection_program(
@@ -26,12 +26,12 @@ def projection_program(
     A_eq: npt.ArrayLike | None = None,
     b_eq: npt.ArrayLike | None = None,
 ) -> QuadraticProgram:
-    """Return the program of the nearest point: minimise |x - point|^2 / 2 in a polyhedron.
+    """Return the program of the nearest point: minimize |x - point|^2 / 2 in a polyhedron.
 
     Parameters
     ----------
     point : (n,) array-like
-        What is projected.
+        The projected point.
     A_ub, b_ub, A_eq, b_eq : array-like, optional
         The polyhedron, as in `QuadraticProgram`.
 
@@ -53,7 +53,7 @@ def projection_program(
 
 
 def hard_margin_program(X: npt.ArrayLike, y: npt.ArrayLike) -> QuadraticProgram:
-    """Return the program of the widest margin: minimise |w|^2 / 2, 1 - y_i (w'x_i + b) <= 0.
+    """Return the program of the widest margin: minimize |w|^2 / 2, 1 - y_i (w'x_i + b) <= 0.
 
     The variables are w and then b. The multipliers are the dual coefficients alpha of the support
     vector machine, and those that are not zero tell its support vectors.
@@ -87,7 +87,7 @@ def hard_margin_program(X: npt.ArrayLike, y: npt.ArrayLike) -> QuadraticProgram:
 
 
 def double_well_program(tilt: float = 1.0) -> SmoothProgram:
-    """Return a program with a duality gap: minimise (x^2 - 1)^2 - tilt x subject to x <= 0.
+    """Return a program with a duality gap: minimize (x^2 - 1)^2 - tilt x subject to x <= 0.
 
     The lower valley, near 1, is not feasible. The line of slope -tilt touches both valleys of
     (x^2 - 1)^2, so that d* = 0; p* is the value in the other valley, near tilt. No multiplier
@@ -96,7 +96,7 @@ def double_well_program(tilt: float = 1.0) -> SmoothProgram:
     Parameters
     ----------
     tilt : float
-        How much lower the right valley is, not negative.
+        Tilt of f towards the right minimum, not negative.
 
     Returns
     -------

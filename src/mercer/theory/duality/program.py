@@ -14,12 +14,12 @@ from mercer.theory.bounds import check_positive
 
 # --- program -------------------------------------------------------------------------------------
 #
-# What a program is: minimise f(x) subject to g(x) <= 0 and h(x) = 0, its Lagrangian and its dual.
+# A program: minimize f(x) subject to g(x) <= 0 and h(x) = 0, its Lagrangian and its dual.
 #
-# The Lagrangian L(x, lam, nu) = f + sum lam_i g_i + sum nu_j h_j has a price for each constraint.
-# Its infimum over x, the dual function, is concave in the prices and below f at every feasible
-# point (weak duality). Where its supremum d* reaches the minimum p* (strong duality), prices and
-# point prove each other to be optimal; p* - d* is the duality gap.
+# The Lagrangian L(x, lam, nu) = f + sum lam_i g_i + sum nu_j h_j has a multiplier for each
+# constraint. Its infimum over x, the dual function, is concave in the multipliers and below f at
+# every feasible point (weak duality). If its supremum d* equals the minimum p* (strong duality),
+# multipliers and point prove each other optimal; p* - d* is the duality gap.
 
 _TINY = np.finfo(float).tiny
 
@@ -52,7 +52,7 @@ class DualValue:
         The infimum of the Lagrangian over x: no feasible point has a smaller objective. It may be
         minus infinity.
     x : (n,) array or None
-        Where it is taken; None where there is no such point.
+        The minimizer; None if the infimum is not attained.
     exact : bool
         Whether it is a closed form. A numerical search may have missed a smaller value.
     """
@@ -69,13 +69,13 @@ class SlaterPoint:
     Attributes
     ----------
     x : (n,) array or None
-        The point; None where no feasible one was found.
+        The point; None if no feasible one was found.
     margin : float
         The smallest -g_i(x).
     holds : bool
         Whether Slater's condition is shown.
     statement : str
-        What follows, in words.
+        The conclusion in words.
     """
 
     x: Array | None
@@ -87,14 +87,12 @@ class SlaterPoint:
 class ProgramStatus(Enum):
     """How a program ended. The value is the sentence shown to people."""
 
-    OPTIMAL = (
-        "optimal: the objective is no higher than what the multipliers prove it to be at least"
-    )
+    OPTIMAL = "optimal: the objective equals the lower bound that the multipliers prove"
     GAP = (
         "a duality gap: the best point found and the best bound differ. Either the program is not "
         "convex, or no multipliers reach the optimum (look at slater())"
     )
-    INACCURATE = "no accurate answer; the conditions say what is missing"
+    INACCURATE = "no accurate solution; the conditions show the errors"
     INFEASIBLE = (
         "no point satisfies all constraints: the multipliers add them up to a contradiction"
     )
@@ -104,7 +102,7 @@ class ProgramStatus(Enum):
 
 @dataclass(frozen=True)
 class ProgramSolution:
-    """A point and multipliers, judged by the program alone, whoever found them.
+    """A point and multipliers, verified from the program alone.
 
     Attributes
     ----------
@@ -134,7 +132,7 @@ class ProgramSolution:
 
     @property
     def gap(self) -> float:
-        """How far the objective is from what is proven, p - d."""
+        """The difference between the objective and its lower bound, p - d."""
         return self.primal - self.dual if self.primal < np.inf else np.inf
 
     def __str__(self) -> str:
@@ -149,14 +147,14 @@ class ProgramSolution:
 
 
 class Program(ABC):
-    """Minimise f(x) subject to g_i(x) <= 0 and h_j(x) = 0, few variables.
+    """Minimize f(x) subject to g_i(x) <= 0 and h_j(x) = 0, few variables.
 
     Attributes
     ----------
     n : int
-        How many variables.
+        Number of variables.
     n_inequalities, n_equalities : int
-        How many constraints of each kind, s and k.
+        Numbers of constraints of each kind, s and k.
     convex : bool
         Whether f and all g_i are convex and all h_j affine.
     """
@@ -196,7 +194,7 @@ class Program(ABC):
 
     @abstractmethod
     def infimum(self, lam: Array, nu: Array) -> DualValue:
-        """Minimise the Lagrangian over x."""
+        """Minimize the Lagrangian over x."""
 
     @abstractmethod
     def slater(self) -> SlaterPoint:
@@ -204,10 +202,10 @@ class Program(ABC):
 
     @abstractmethod
     def solve(self, tol: float = 1e-6) -> ProgramSolution:
-        """Find a point and multipliers, and judge them."""
+        """Find a point and multipliers, and verify them."""
 
     def balance(self, x: Array, force: Array) -> Array:
-        """Return what is left of a force at x; a program on a box lets its walls push back."""
+        """Return the unbalanced part of a force at x; box constraints balance their part."""
         return force
 
     def lagrangian(
@@ -247,16 +245,16 @@ class Program(ABC):
         prices, duties = self.multipliers(lam, nu)
         if (prices < 0).any():
             raise ValueError(
-                f"lam[{int(prices.argmin())}]={prices.min():g} is negative: it would reward "
-                "breaking an inequality, and the dual function would bound nothing"
+                f"lam[{int(prices.argmin())}]={prices.min():g} is negative: multipliers of "
+                "inequalities must be nonnegative for the dual function to be a bound"
             )
         return self.infimum(prices, duties)
 
     def forces(self, x: npt.ArrayLike, lam: npt.ArrayLike = (), nu: npt.ArrayLike = ()) -> Array:
         """Return the forces on a ball at x: of the slope first, then of each wall.
 
-        The slope pulls with -grad f, an inequality pushes with -lam_i grad g_i, an equality holds
-        with -nu_j grad h_j. At an optimum they balance: their sum is zero.
+        The force -grad f is balanced by a force -lam_i grad g_i of each inequality and -nu_j grad
+        h_j of each equality. At an optimum their sum is zero.
 
         Parameters
         ----------
@@ -291,7 +289,7 @@ class Program(ABC):
         lam, nu : (s,), (k,) array-like
             Multipliers.
         tol : float
-            What is taken for zero, relative.
+            Relative tolerance for zero.
 
         Returns
         -------
@@ -320,7 +318,7 @@ class Program(ABC):
     def _turn(self, at: Array, lam: Array, nu: Array, far: float) -> float:
         """Return how much the force of all constraints changes as x moves by `far`.
 
-        Where no multipliers balance the slope at the optimum, large ones do so nearby. One gradient
+        If no multipliers balance the gradient at the optimum, large ones do so nearby. One gradient
         that vanishes there: g = x^p, p > 1, with the multiplier -f' / g', is zero relative to g'
         for |x| <= p tol, where its force changes by more than its size as x moves by 4 tol.
         """
@@ -339,7 +337,7 @@ class Program(ABC):
         nu: npt.ArrayLike = (),
         tol: float = 1e-6,
     ) -> ProgramSolution:
-        """Judge a point and multipliers: objective, bound, gap and optimality conditions.
+        """Verify a point and multipliers: objective, bound, duality gap and optimality conditions.
 
         Parameters
         ----------
@@ -348,7 +346,7 @@ class Program(ABC):
         lam, nu : (s,), (k,) array-like
             Multipliers.
         tol : float
-            What is taken for zero, relative.
+            Relative tolerance for zero.
 
         Returns
         -------
@@ -427,7 +425,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class KKTConditions:
-    """How far a point and its multipliers are from the optimality conditions.
+    """Residuals of the optimality conditions at a point and its multipliers.
 
     Each is relative: forces to the largest of them, constraints to the numbers that make them up,
     slackness to the objective. So neither units nor multiples of a constraint matter.
@@ -445,7 +443,7 @@ class KKTConditions:
     slackness : float
         The largest abs(lam_i g_i).
     tol : float
-        What is taken for zero.
+        Tolerance for zero.
     convex : bool
         Whether the program is convex: then the conditions prove the optimum.
     multipliers : float
@@ -474,7 +472,7 @@ class KKTConditions:
 
     @property
     def statement(self) -> str:
-        """What follows, in words."""
+        """The conclusion in words."""
         if not self.ok:
             return f"the conditions do not hold: {', '.join(self.violated)}"
         if self.convex:

@@ -29,7 +29,7 @@ _ROUNDING = 1e-10  # relative: eigenvalues and violations below are zero
 
 
 class QuadraticProgram(Program):
-    """Minimise x'Px/2 + q'x + constant subject to A_ub x <= b_ub and A_eq x = b_eq.
+    """Minimize x'Px/2 + q'x + constant subject to A_ub x <= b_ub and A_eq x = b_eq.
 
     With P positive definite the dual function is -c'P^-1 c/2 - b_ub'lam - b_eq'nu + constant with
     c = q + A_ub'lam + A_eq'nu; with P singular it is minus infinity unless c is in the range of P.
@@ -49,8 +49,8 @@ class QuadraticProgram(Program):
 
     Examples
     --------
-    The point of the half-plane x0 + x1 >= 2 that is nearest to the origin; the price of the
-    constraint is how fast half of the squared distance rises with the 2.
+    The point of the half-plane x0 + x1 >= 2 that is nearest to the origin. The multiplier of the
+    constraint is the derivative of half the squared distance with respect to the 2.
 
     >>> program = QuadraticProgram(P=[[1, 0], [0, 1]], q=[0, 0], A_ub=[[-1, -1]], b_ub=[-2])
     >>> solution = program.solve()
@@ -88,7 +88,7 @@ class QuadraticProgram(Program):
     def units(self) -> Array:
         """Units of the variables in which the curvature along each is one, if there is any.
 
-        Flat is what is flat in these: diag(1, 1e-12) curves in both directions.
+        A direction is flat if it is flat in these: diag(1, 1e-12) curves in both directions.
         """
         curve = np.diag(self.P)
         units = np.where(curve > 0, 1 / np.sqrt(np.where(curve > 0, curve, 1.0)), 1.0)
@@ -179,7 +179,7 @@ class QuadraticProgram(Program):
         return DualValue(float(value), -self.units * (vectors @ steps), exact=True)
 
     def slater(self) -> SlaterPoint:
-        """Maximise the smallest slack by a linear program.
+        """Maximize the smallest slack by a linear program.
 
         Linear constraints do without: a feasible point is enough for strong duality.
 
@@ -201,11 +201,12 @@ class QuadraticProgram(Program):
         return SlaterPoint(x, margin, slack > 0, statement)
 
     def deepest(self) -> tuple[Array, float, Array, Array]:
-        """Return the point of largest slack and zeros, or what no point can do without, and prices.
+        """Return the point of largest slack and zeros, or the least relaxation and multipliers.
 
         Rows have length one, so that slack is a distance. First the constraints are relaxed until
-        they can be met: if that takes more than rounding, slack is below zero and the prices add
-        them up to 0 <= slack. Else the inequalities are tightened, by no more than their numbers.
+        they can be met: if that takes more than rounding, slack is negative and the multipliers
+        add them up to 0 <= slack. Else the inequalities are tightened, by no more than their
+        numbers.
         """
         of_ub, of_eq = lengths(self.A_ub), lengths(self.A_eq)
         A, b = self.A_ub / of_ub[:, None], self.b_ub / of_ub
@@ -231,7 +232,7 @@ class QuadraticProgram(Program):
         return inside.x[:-1] * unit, float(inside.x[-1]) * unit, *none
 
     def falls(self) -> bool:
-        """Return whether some direction keeps all constraints and lowers the objective for ever."""
+        """Return whether the objective is unbounded below along a feasible direction."""
         largest = max(float(np.abs(self.q).max()), 1e-300)
         size = max(float(np.abs(self.P).max()), 1e-300)
         found: Any = linprog(
@@ -245,12 +246,12 @@ class QuadraticProgram(Program):
         return bool(found.status == 0 and found.fun < -1e-7)
 
     def solve(self, tol: float = 1e-6) -> ProgramSolution:
-        """Solve by an active-set method, and judge the answer by the program alone.
+        """Solve by an active-set method, and verify the solution from the program alone.
 
         Parameters
         ----------
         tol : float
-            What is taken for zero by the judgement, relative.
+            Relative tolerance for zero in the verification.
 
         Returns
         -------
@@ -260,9 +261,9 @@ class QuadraticProgram(Program):
         """
         if not self.convex:
             raise ValueError(
-                "P is not positive semidefinite, so that the dual function is minus infinity and a "
-                "local minimum proves nothing; for a few variables write a SmoothProgram with "
-                "bounds, which is searched through"
+                "P is not positive semidefinite, so the dual function is minus infinity and a "
+                "local minimum has no certificate; for a few variables use a SmoothProgram with "
+                "bounds, which is solved by a grid search"
             )
         scaled = self.in_units
         z, slack, lam, nu = scaled.deepest()
@@ -307,7 +308,7 @@ def linear_program(
         found: Any = linprog(cost, A_ub, b_ub, A_eq, b_eq, bounds=bounds, method=method)
         if found.status == 0:
             return found
-    raise ArithmeticError(f"the constraints could not be looked at: {found.message}")
+    raise ArithmeticError(f"the feasibility problem could not be solved: {found.message}")
 
 
 def lengths(rows: Array) -> Array:
@@ -330,8 +331,7 @@ def finite(name: str, values: npt.ArrayLike) -> Array:
 #
 # With P = LL' the program asks for the point nearest to the origin in a polyhedron, whose
 # multipliers solve a nonnegative least-squares problem. Directions in which P is flat get a small
-# curvature around the last answer (proximal steps), which matters less and less as the answers
-# settle.
+# curvature around the last solution (proximal steps), which vanishes as the solutions converge.
 
 _FLAT = 1e-7  # of the largest eigenvalue: below, proximal steps
 _LEAST_CURVE = 1e-5  # of the largest: smaller ones cost digits
@@ -361,7 +361,7 @@ def solve_quadratic(program: QuadraticProgram) -> tuple[Array, Array, Array]:
 
 
 def proximal(P: Array, c: Array, A: Array, b: Array) -> tuple[Array, Array]:
-    """Minimise y'Py/2 + c'y subject to Ay <= b."""
+    """Minimize y'Py/2 + c'y subject to Ay <= b."""
     values = np.linalg.eigvalsh(P)
     size = float(np.abs(values).max(initial=0.0))
     if values[0] > _FLAT * size:
@@ -378,7 +378,7 @@ def proximal(P: Array, c: Array, A: Array, b: Array) -> tuple[Array, Array]:
 
 
 def least_distance(M: Array, c: Array, A: Array, b: Array) -> tuple[Array, Array]:
-    """Minimise y'My/2 + c'y subject to Ay <= b, M positive definite."""
+    """Minimize y'My/2 + c'y subject to Ay <= b, M positive definite."""
     factor = cho_factor(M, lower=True)
     free = -cho_solve(factor, c)
     short = A @ free - b  # by how much the free minimum breaks each constraint
@@ -397,7 +397,7 @@ def least_distance(M: Array, c: Array, A: Array, b: Array) -> tuple[Array, Array
 
 
 def polished(P: Array, c: Array, A: Array, b: Array, y: Array, lam: Array) -> tuple[Array, Array]:
-    """Solve the conditions with the priced constraints as equations; keep what is nearer."""
+    """Solve the conditions with the active constraints as equations; keep the better point."""
     best = y, lam
     for _ in range(3):
         y, lam = best

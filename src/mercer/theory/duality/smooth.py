@@ -27,8 +27,8 @@ from mercer.theory.duality.program import (
 #
 # Smooth programs of a few variables: any functions, on a box or on the whole space.
 #
-# What is convex is solved from a start, and its multipliers are read off the balance of forces.
-# What is not convex is searched through on a grid of its box, and its dual by cutting planes: the
+# Convex programs are solved from a start, and their multipliers follow from the balance of forces.
+# Other programs are searched on a grid of their box, and their duals by cutting planes: the
 # dual function sees nothing of a program but the convex hull of the points (g(x), h(x), f(x)).
 
 _STEP = 6e-6  # cube root of rounding: the step at which central differences are sharpest
@@ -76,7 +76,7 @@ class SmoothFunction:
 
 
 class SmoothProgram(Program):
-    """Minimise f(x) subject to g_i(x) <= 0 and h_j(x) = 0, and x in a box if one is given.
+    """Minimize f(x) subject to g_i(x) <= 0 and h_j(x) = 0, and x in a box if one is given.
 
     Parameters
     ----------
@@ -85,20 +85,20 @@ class SmoothProgram(Program):
     inequalities, equalities : sequences of SmoothFunction or callable
         The g_i and the h_j.
     n : int
-        How many variables.
+        Number of variables.
     convex : bool
-        Whether f and all g_i are convex and all h_j affine, which nobody checks. If not, `bounds`
-        are needed, and what is found is as good as a grid of `resolution` points to each side.
+        Whether f and all g_i are convex and all h_j affine, which is not verified. If not, `bounds`
+        are needed, and the accuracy is that of a grid of `resolution` points per side.
     bounds : (low, high), each a number or (n,) array-like, optional
         The box that x lies in: part of the program, not a constraint with a multiplier.
     start : (n,) array-like, optional
-        Where searches begin; the middle of the box, or the origin.
+        Start of searches; the middle of the box, or the origin.
     resolution : int, optional
         Points of the grid along each variable.
 
     Examples
     --------
-    Two valleys, and the way to the lower one is barred: no multiplier says how good the other is.
+    Two valleys with a constraint between them: no multiplier gives a tight bound.
 
     >>> program = SmoothProgram(
     ...     lambda x: (x[0] ** 2 - 1) ** 2 - x[0], [lambda x: x[0]], n=1, convex=False,
@@ -139,7 +139,7 @@ class SmoothProgram(Program):
             )
         if not self.convex and not self.bounded:
             raise ValueError(
-                "a program that is not convex needs bounds=(low, high): it is searched through"
+                "a program that is not convex needs bounds=(low, high) for its grid search"
             )
         each = int(_MOST_POINTS ** (1 / self.n)) if resolution is None else resolution
         self.resolution = check_count(
@@ -148,7 +148,7 @@ class SmoothProgram(Program):
         if not self.convex and self.resolution**self.n > _MOST_POINTS:
             raise ValueError(
                 f"{self.n} variables at resolution={self.resolution} are {self.resolution**self.n} "
-                f"points; at most {_MOST_POINTS} are looked at"
+                f"points; at most {_MOST_POINTS} are allowed"
             )
 
     def objective(self, x: npt.ArrayLike) -> float:
@@ -195,17 +195,17 @@ class SmoothProgram(Program):
         return np.where(held, 0.0, force)
 
     def infimum(self, lam: Array, nu: Array) -> DualValue:
-        """Minimise numerically: from the start if convex, else from the best points of the grid."""
+        """Minimize numerically: from the start if convex, else from the best points of the grid."""
         with np.errstate(all="ignore"):  # functions may overflow where a search wanders
             return minimum(self, lam, nu)
 
     def slater(self) -> SlaterPoint:
-        """Minimise the largest g_i: below zero, Slater's condition holds.
+        """Minimize the largest g_i: below zero, Slater's condition holds.
 
         Returns
         -------
         SlaterPoint
-            The point is a proof. That none was found proves nothing.
+            The point is a proof. If no point was found, Slater's condition may still hold.
         """
         with np.errstate(all="ignore"):
             x = deepest(self)
@@ -215,7 +215,7 @@ class SmoothProgram(Program):
         margin = float(-self.inequalities(x).max(initial=-np.inf))
         holds = bool(margin > 1e-7 * self.scales(x).inequalities.max(initial=0.0))
         if holds and self.convex:
-            statement = "Slater's condition holds: a strictly feasible point, so there is no gap"
+            statement = "Slater's condition holds (a strictly feasible point): no duality gap"
         elif holds:
             statement = (
                 "all inequalities are strict here, but a program that is not convex may have a gap"
@@ -225,12 +225,12 @@ class SmoothProgram(Program):
         return SlaterPoint(x, margin, holds, statement)
 
     def solve(self, tol: float = 1e-6) -> ProgramSolution:
-        """Find a point and the best multipliers, and judge them.
+        """Find a point and the best multipliers, and verify them.
 
         Parameters
         ----------
         tol : float
-            What is taken for zero by the judgement, relative.
+            Relative tolerance for zero in the verification.
 
         Returns
         -------
@@ -268,7 +268,7 @@ class SmoothProgram(Program):
 
 
 def as_function(name: str, given: Any) -> SmoothFunction:
-    """Take a function as it is, or give it central differences."""
+    """Return a function with its own gradient, or with central differences."""
     if isinstance(given, SmoothFunction):
         return given
     if not callable(given):
@@ -287,7 +287,7 @@ _CLOSED = 1e-9  # relative gap between cutting planes and the best bound
 
 
 def minimum(program: SmoothProgram, lam: Array, nu: Array) -> DualValue:
-    """Minimise the Lagrangian over the box, or over the whole space."""
+    """Minimize the Lagrangian over the box, or over the whole space."""
 
     def value(x: Array) -> float:
         found = program.f(x) + sum(a * g(x) for a, g in zip(lam, program.g, strict=True))
@@ -348,7 +348,7 @@ def descend(program: SmoothProgram, value: Any, slope: Any, start: Array) -> tup
 def descend_in_units(
     program: SmoothProgram, value: Any, slope: Any, start: Array
 ) -> tuple[Array, float]:
-    """Descend in the box, or quasi-Newton and again from where it ended."""
+    """Descend in the box, or by quasi-Newton steps with a restart from their end."""
     if program.bounded:
         sides = list(zip(program.low, program.high, strict=True))
         options: dict[str, Any] = {"bounds": sides, "options": {"ftol": 1e-15, "gtol": 1e-10}}
@@ -364,14 +364,14 @@ def descend_in_units(
         if not found.fun < lowest:
             break
         x, lowest = np.asarray(found.x), float(found.fun)
-    far = start + 1e15 * (x - start)  # does it go on falling?
+    far = start + 1e15 * (x - start)  # does it continue to decrease?
     with np.errstate(all="ignore"):
         fallen = value(far) < -_FALLEN * size
     return x, -np.inf if fallen else lowest
 
 
 def constrained(program: SmoothProgram, start: Array) -> Array:
-    """Minimise f under all constraints from a start (sequential quadratic programs)."""
+    """Minimize f under all constraints from a start (sequential quadratic programs)."""
 
     def scaled(function: Any, sign: float = 1.0) -> dict[str, Any]:
         size = sign / (float(np.abs(function.slope(start)).max()) or 1.0)
@@ -392,7 +392,7 @@ def constrained(program: SmoothProgram, start: Array) -> Array:
 
 
 def deepest(program: SmoothProgram) -> Array:
-    """Minimise the largest g_i, at least -1, under the equalities."""
+    """Minimize the largest g_i, at least -1, under the equalities."""
     n = program.n
 
     def wall(g: Any) -> dict[str, Any]:
@@ -483,14 +483,14 @@ def from_forces(program: SmoothProgram, x: Array) -> tuple[Array, Array]:
 
 
 def cutting_planes(program: SmoothProgram) -> tuple[Array, Array]:
-    """Maximise the dual function, which is concave: it is below the plane of every point.
+    """Maximize the dual function, which is concave: it is below the plane of every point.
 
     A point x of the box gives the plane f(x) + lam g(x) + nu h(x). The planes of the grid are a
-    linear program; where its answer is too good, the minimum of the Lagrangian there is a new one.
+    linear program; if its solution is too good, the minimum of the Lagrangian there is a new plane.
     """
     _, f, g, h = program.grid
     s, k = g.shape[1], h.shape[1]
-    most = 1e6 * max(float(np.ptp(f)), 1.0)  # multipliers beyond are taken for infinite
+    most = 1e6 * max(float(np.ptp(f)), 1.0)  # larger multipliers count as infinite
     best, prices = -np.inf, (np.zeros(s), np.zeros(k))
     for _ in range(_CUTS):
         deadline.check()

@@ -184,7 +184,7 @@ def test_early_stopping_keeps_what_serves_rows_held_out(kind, batch_size):
     assert f"{float(machine.solution_.detail.split()[-1]):.4g}" in machine.solution_.detail
     found = machine.certificate_.quantities
     held = found.held_out_loss if kind is Autoencoder else found.held_out_bound
-    assert np.isfinite(held) and "of rows held out" in machine.certificate_.statement
+    assert np.isfinite(held) and "held-out rows" in machine.certificate_.statement
 
 
 @KINDS
