@@ -332,3 +332,10 @@ def test_wrong_entries_are_named_where_methods_are_inherited(machine, method):
     rows[3][1] = 10**400
     with pytest.raises(ValueError, match="row 3, column 1 of X is beyond float64"):
         getattr(machine, method)(rows)
+
+
+@pytest.mark.parametrize("method", ["predict", "decision_function", "transform"])
+def test_linear_discriminants_take_dense_rows_only(method):
+    machine = ours.LinearDiscriminantAnalysis().fit(X, y2)
+    with pytest.raises(TypeError, match="dense data is required"):
+        getattr(machine, method)(sparse.csr_array(Z))

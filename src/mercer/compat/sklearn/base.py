@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import sklearn
 from scipy import sparse
+from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_consistent_length, check_is_fitted, validate_data
 
@@ -125,15 +126,20 @@ def in_words(name: str) -> Iterator[None]:
 
 
 def refusing(method: Any) -> Any:
-    """Let a method of scikit-learn refuse rows as all machines do: say which entry is wrong."""
+    """Let a method of scikit-learn refuse what all machines refuse, and say which entry is wrong.
+
+    Its rows are dense: sparse ones are refused before scikit-learn relies on their indices.
+    """
 
     @wraps(method)
     def called(self: Any, X: Any, *args: Any, **options: Any) -> Any:
+        if is_sparse(X):
+            read_rows(self, X, fitting=False)
         try:
             with np.errstate(all="ignore"):  # overflow is judged by what comes of it
                 return method(self, X, *args, **options)
         except (OverflowError, ValueError):
-            refuse_nonfinite(self, read_rows(self, X, fitting=False, accept_sparse="csr"))
+            refuse_nonfinite(self, read_rows(self, X, fitting=False))
             raise
 
     return called
@@ -265,7 +271,7 @@ def _count(X: Any) -> int:
 _FITTED_WELL = (Status.SOLVED, Status.NOT_CONVEX)  # LIBSVM does not notice the second
 
 
-class DropIn(WrappedMachine):
+class DropIn(WrappedMachine, BaseEstimator):
     """Base of the drop-in kernel machines."""
 
     kernel: Any

@@ -366,7 +366,7 @@ class SpectralClustering(WrappedMachine, cluster.SpectralClustering):
         """Return clusters from the places of the rows."""
         machine = self.machine_
         if self._is_plain():
-            return machine.labels_.astype(np.int32)
+            return np.asarray(machine.labels_, dtype=np.int32)
         places = machine.embedding_
         if self.assign_labels == "cluster_qr":
             return np.asarray(cluster_qr(places))

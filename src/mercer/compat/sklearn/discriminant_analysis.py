@@ -414,8 +414,8 @@ class QuadraticDiscriminantAnalysis(WrappedMachine, ScikitQuadratic):
         check_priors(self, "priors")
         for name in ("machine_", "covariance_"):  # of an earlier fit
             self.__dict__.pop(name, None)
-        shrunk = self.shrinkage is not None or self.covariance_estimator is not None
-        if shrunk or self.reg_param:
+        others = ("shrinkage", "covariance_estimator")  # which scikit-learn has since 1.8
+        if self.reg_param or any(getattr(self, name, None) is not None for name in others):
             return self._by_scikit_learn(X, y)
         rows, labels = read_rows(self, X, y)
         refuse_nonfinite(self, rows)

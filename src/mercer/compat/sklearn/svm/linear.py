@@ -16,9 +16,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm._base import _get_liblinear_solver_type
 from sklearn.svm._classes import _validate_dual_parameter
 from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.compat.sklearn.base import Rows, masked_weights, refusing
+from mercer.compat.sklearn.base import Rows, masked_weights
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
@@ -38,7 +39,7 @@ from mercer.machines.svm.path import Each
 from mercer.machines.svm.primal.crossover import DualDescent
 from mercer.machines.svm.primal.interior_point import InteriorPoint
 from mercer.machines.svm.problem import BoxQP, Dual, Duals, Many
-from mercer.rows.points import as_points, is_sparse, take
+from mercer.rows.points import as_points, is_sparse, take, to_dense
 from mercer.solvers.base import Solution, Solver, Status
 from mercer.solvers.certificate import certify
 from mercer.solvers.dispatch import choose, solve
@@ -265,7 +266,22 @@ class LinearSVC(OriginMachine, sklearn.svm.LinearSVC):
         self.intercept_ = constants if self.fit_intercept else 0.0
         return self
 
-    decision_function = refusing(sklearn.svm.LinearSVC.decision_function)
+    def decision_function(self, X: Any) -> Array:
+        """Evaluate the decision at new rows.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            New rows.
+
+        Returns
+        -------
+        array of shape (n_samples,) or (n_samples, n_classes)
+            For two classes one value, positive for `classes_[1]`; else one per class.
+        """
+        check_is_fitted(self)
+        values = to_dense(Rows().new(self, X) @ self.coef_.T) + self.intercept_
+        return np.asarray(values[:, 0] if values.shape[1] == 1 else values)
 
     def _part(self, mine: Array, costs: Array) -> OriginProgramme:
         # a coefficient is at most its cost; squared, twice its cost times a slack, and the squares
@@ -340,4 +356,6 @@ class LinearSVR(OriginMachine, sklearn.svm.LinearSVR):
         self.intercept_ = constants if self.fit_intercept else 0.0
         return self
 
-    predict = refusing(sklearn.svm.LinearSVR.predict)
+    def _decision_function(self, X: Any) -> Array:
+        check_is_fitted(self)
+        return np.asarray(Rows().new(self, X) @ self.coef_ + self.intercept_)
