@@ -127,7 +127,11 @@ class HostFactor(Factor):
         self._L = L
 
     def solve(self, right: Array) -> Array:
-        """Solve with both triangles."""
+        """Solve with both triangles; small ones in one call of LAPACK."""
+        if len(self._L) <= _SHORT:
+            # the lower triangle by rows is the upper one by columns, as LAPACK counts
+            found, _ = linalg.lapack.dpotrs(self._L.T, right, lower=0)
+            return np.asarray(found)
         return self.half_solve(self.half_solve(right), transposed=True)
 
     def half_solve(self, right: Array, transposed: bool = False) -> Array:
