@@ -139,7 +139,8 @@ def check_gaussians(fit: Fit) -> Iterator[str]:
         return
     moved = ((R.T * s) @ X) / mass[:, None]
     spread = ((X - s @ X / s.sum()) ** 2 * s[:, None]).sum(axis=0) / s.sum()
-    widest = sqrt(np.where(spread > 0, spread, MP.one))  # the floor is a share of these squares
+    alike = 4 * EPS * abs(X).max(axis=0)  # columns that are constant but for rounding
+    widest = sqrt(np.where(spread > alike**2, spread, MP.one))  # the floor is a share of squares
     widest = largest(widest) + 0 * widest if m.covariance == "spherical" else widest
     after = []
     for k, center in enumerate(moved):
