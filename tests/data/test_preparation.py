@@ -133,8 +133,8 @@ def test_what_is_fitted_is_plain():
 
 def test_it_says_what_it_does():
     said = " ".join(TablePreparation().fit(MIXED).describe())
-    told = ("'age'", "median", "'income' is missing", "'born'", "year, week, day", "'town'")
-    for word in (*told, "tf-idf", "Left out as identifiers: 'code'"):
+    told = ("'age'", "median", "Missing values of 'income'", "'born'", "year, week, day", "'town'")
+    for word in (*told, "tf-idf", "Ignored identifiers: 'code'"):
         assert word in said
 
 

@@ -77,7 +77,7 @@ def test_kinds_can_be_changed_where_entries_allow_it():
         assert caught.value.column == "town"
     with pytest.raises(DataError, match="cannot be converted to dates"):
         TABLE.with_kinds({"age": "date"})
-    with pytest.raises(ValueError, match="none of: number, category"):
+    with pytest.raises(ValueError, match="must be one of number, category"):
         TABLE.with_kinds({"age": "numeric"})
 
 

@@ -227,7 +227,7 @@ def test_words_that_scikit_learn_does_not_count():
     table = pd.DataFrame({"short": short, "a__b": long, "x": DISC[:, 0]})
     assert Table.of(table).kinds["a__b"] is Kind.TEXT
     assert choose(table, RING, cv=2).notes == (
-        "Column 'short' has a word of its own in most rows and was ignored.",
+        "Column 'short' has a distinct word in most rows and was ignored.",
     )
 
 

@@ -284,7 +284,7 @@ def test_npz_that_is_wrong():
         refused(saved(a=np.zeros(10**6)), limits=Limits(bytes=1000))
     )
     promise = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000,), }"
-    assert "does not fit" in str(refused(headed(promise)))
+    assert "does not match" in str(refused(headed(promise)))
     assert "cannot be read" in str(refused(headed(b"{'descr': '<f8', 'shape': (")))
     broken = sparse.csr_array((np.ones(2), [0, 7], [0, 1, 2]), shape=(2, 8))
     parts = {"data": broken.data, "indices": np.array([0, 9]), "indptr": broken.indptr}
