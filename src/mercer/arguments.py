@@ -1,7 +1,7 @@
-"""Names of constructor arguments: those of other libraries, old ones with a warning, unknown ones.
+"""Constructor arguments: names of other libraries, deprecated names and unknown names.
 
-Python's own answer to `SVC(gamma=1)` names the argument and nothing else. Here the answer says what
-stands for it: people arrive with the names of other libraries, and with misspellings.
+For unknown arguments such as `SVC(gamma=1)`, Python's error only names the argument. Mercer's
+errors also suggest the equivalent or the nearest argument.
 """
 
 from __future__ import annotations
@@ -16,22 +16,22 @@ from typing import Any, ClassVar, Self, TypeVar
 
 
 class NamedArguments:
-    """Base of classes whose constructors explain names that they do not have.
+    """Base of classes whose constructors explain unknown arguments.
 
     Attributes
     ----------
     other_names : dict of str to str
-        Names that other libraries use, and what to write here instead; `{value}` in it stands for
-        what was passed.
+        Names in other libraries and their replacement in Mercer. `{value}` is replaced with the
+        argument.
     alternatives : frozenset of str
-        Names that the constructor takes beside those of its signature.
+        Names that the constructor accepts in addition to its signature.
     """
 
     other_names: ClassVar[Mapping[str, str]] = {}
     alternatives: ClassVar[frozenset[str]] = frozenset()
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        """Make the object, if all names are known."""
+        """Create the object. Raise for unknown names."""
         kind: Any = cls
         known = arguments_of(kind)
         if not kwargs.keys() <= known:
@@ -43,17 +43,17 @@ class NamedArguments:
 
     @classmethod
     def check_first(cls, given: Any) -> None:
-        """Refuse a first argument that was meant for another place."""
+        """Raise if the first argument was probably meant for another parameter."""
 
     @classmethod
     def what_stands_for(cls, name: str) -> str | None:
-        """Return what to write in place of another library's name."""
+        """Return the replacement of another library's name."""
         return cls.other_names.get(name)
 
 
 @functools.cache
 def arguments_of(kind: Any) -> frozenset[str]:
-    """Return the names that a constructor takes."""
+    """Return the names that a constructor accepts."""
     parameters = inspect.signature(kind.__init__).parameters
     return frozenset({*parameters, *kind.alternatives} - {"self"})
 
@@ -65,7 +65,7 @@ def first_argument(kind: Any) -> str:
 
 
 def unknown(kind: Any, name: str, value: Any) -> str:
-    """Return a message that there is no such argument, and what stands for it.
+    """Return the error message for an unknown argument, with a suggestion.
 
     Examples
     --------
@@ -87,11 +87,11 @@ def unknown(kind: Any, name: str, value: Any) -> str:
 K = TypeVar("K", bound=type[NamedArguments])
 T = TypeVar("T", bound=type)
 Conversion = Callable[[str, str, Any], Any]
-"""Turns the value of an argument (owner, name, value) into that of the parameter it stands for."""
+"""Converts an argument (owner, name, value) to the value of the parameter it replaces."""
 
 
 def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
-    """Let a parameter of a dataclass be given by other names, each with its conversion.
+    """Accept other names of a dataclass parameter, each with a conversion.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
             for name in conversions.keys() & kwargs.keys():
                 if parameter in kwargs or len(args) > place:
                     raise TypeError(
-                        f"{kind.__name__}: {parameter} and {name} say the same thing; pass one"
+                        f"{kind.__name__}: {parameter} and {name} are the same; pass only one"
                     )
                 kwargs[parameter] = conversions[name](kind.__name__, name, kwargs.pop(name))
             init(self, *args, **kwargs)
@@ -122,7 +122,7 @@ def also_named(parameter: str, **conversions: Conversion) -> Callable[[K], K]:
 
 
 def renamed_field(new: str, old: str) -> Callable[[T], T]:
-    """Let a field of a dataclass be passed and read by the name it had before, with a warning."""
+    """Accept the deprecated name of a dataclass field with a warning."""
 
     def extend(kind: T) -> T:
         init: Any = kind.__init__  # type: ignore[misc]
@@ -142,7 +142,7 @@ def renamed_field(new: str, old: str) -> Callable[[T], T]:
 
 
 def renamed(new: str, old: str) -> property:
-    """Return a property that reads another one by the name it had before, with a warning."""
+    """Return a deprecated alias of a property."""
 
     def read(self: Any) -> Any:
         _warn_of_old_name(type(self), old, new)

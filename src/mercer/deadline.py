@@ -1,9 +1,9 @@
 """Time limits: one deadline for all phases of a fit, and checks of the clock.
 
-A fit opens it (`within`). Solvers ask `is_over` through their `Watch` and stop with what they have.
-Work that has nothing to show yet, such as a kernel matrix on its way, calls `check`, as compiled
-loops do at every look at the signals: past the limit and a grace it raises `TimeLimitError`, and
-the fit ends without an answer. Where there is an answer, `cut_short` keeps it.
+A fit opens a deadline with `within`. Solvers call `is_over` through their `Watch` and stop with the
+current solution. Operations without an intermediate result, such as a kernel matrix, call `check`.
+Compiled loops do so whenever they check for signals. After the limit and a grace period, `check`
+raises `TimeLimitError` and the fit ends without a solution. `cut_short` keeps an existing solution.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from dataclasses import dataclass
 # seconds past the limit: small fits end in them with an answer, and what was found in time is put
 # together; with the same once more after a cut, a fit is over within a second of its limit
 GRACE = 0.4
-_ENTRIES = 1 << 16  # of rows between two looks at the clock: half a megabyte, which caches hold
+_ENTRIES = 1 << 16  # entries between two checks of the clock: half a megabyte, which fits caches
 
 
 class TimeLimitError(RuntimeError):
-    """The time limit was over before there was any answer; the message has the remedy."""
+    """The time limit expired before the first solution."""
 
 
 @dataclass
 class Deadline:
-    """When a fit has to be over.
+    """The deadline of a fit.
 
     Attributes
     ----------
     owner : str
-        Whose limit it is.
+        Name for error messages.
     limit : float
-        The seconds that were given.
+        Time limit in seconds.
     end : float
-        When they are over, by `now`.
+        Time at which the limit expires, according to `now`.
     grace : float
-        Seconds more until work without an answer is ended.
+        Additional seconds before an operation without a solution is stopped.
     """
 
     owner: str
@@ -46,18 +46,18 @@ class Deadline:
     grace: float = GRACE
 
 
-clock = time.perf_counter  # in one place, so that tests can let it run as they like
+clock = time.perf_counter  # a variable, so that tests can replace it
 _open: ContextVar[Deadline | None] = ContextVar("deadline", default=None)
 
 
 def now() -> float:
-    """Read the clock that all limits go by."""
+    """Return the time of the clock for all limits."""
     return clock()
 
 
 @contextmanager
 def within(seconds: float | None, owner: str) -> Iterator[None]:
-    """Open a deadline for what is inside; one that ends before, around it, stays in force."""
+    """Set a deadline inside the block. An earlier outer deadline remains in force."""
     around = _open.get()
     if seconds is None or (around is not None and around.end <= now() + seconds):
         yield
@@ -70,30 +70,30 @@ def within(seconds: float | None, owner: str) -> Iterator[None]:
 
 
 def is_over() -> bool:
-    """Return whether the deadline around this call has passed."""
+    """Return whether the active deadline has passed."""
     held = _open.get()
     return held is not None and now() > held.end
 
 
 def seconds_left() -> float | None:
-    """Return the time until the deadline around this call; None where there is none."""
+    """Return the seconds until the active deadline, or None without one."""
     held = _open.get()
     return None if held is None else max(0.0, held.end - now())
 
 
 def check() -> None:
-    """End work that runs past the deadline and its grace."""
+    """Raise `TimeLimitError` if the deadline and its grace period have passed."""
     held = _open.get()
     if held is not None and now() > held.end + held.grace:
         raise TimeLimitError(
-            f"{held.owner}: time_limit={held.limit:g} s was over before there was an answer; "
-            "nothing was changed. Raise time_limit, fit fewer rows, or take a kernel that is "
-            "cheaper to evaluate"
+            f"{held.owner}: time_limit={held.limit:g} s expired before the first solution; "
+            "the estimator is unchanged. Increase time_limit, or use fewer samples or a cheaper "
+            "kernel"
         )
 
 
 def row_slices(n: int, width: int) -> Iterator[slice]:
-    """Return the rows of a matrix in parts, with a look at the clock before each."""
+    """Yield the rows of a matrix in parts, checking the clock before each."""
     step = max(1, _ENTRIES // max(1, width))
     for first in range(0, n, step):
         check()
@@ -102,10 +102,10 @@ def row_slices(n: int, width: int) -> Iterator[slice]:
 
 @contextmanager
 def cut_short(found: Callable[[], bool] = lambda: True) -> Iterator[list[bool]]:
-    """Let work that runs past the deadline end there, if it has `found` something to keep.
+    """Stop at the deadline instead of raising, if `found` contains a solution.
 
-    Returns a list that is empty unless that happened. What there is may be put together in a second
-    grace.
+    Returns a list that is empty unless the block was stopped. A second grace period allows to
+    assemble the solution.
     """
     cut: list[bool] = []
     try:

@@ -1,7 +1,7 @@
-"""Progress of long work, shown by `mercer.set_config(progress=True)`: a bar, or lines now and then.
+"""Progress of long operations, shown by `mercer.set_config(progress=True)`.
 
-A bar on a terminal where `rich` is installed; otherwise a line now and then, on standard error.
-Work within other work (the fits of a tuning) is silent: the outermost one speaks.
+On a terminal with `rich`, progress is a bar; otherwise, occasional lines on standard error. Only
+the outermost operation reports progress, not the fits of a search.
 """
 
 from __future__ import annotations
@@ -20,45 +20,45 @@ import numpy as np
 
 from mercer.resources import get_config
 
-_FIRST = 2.0  # seconds before the first line: short work needs none
-_NEXT = 5.0  # seconds between lines at first; later lines are a tenth of the time apart
-_REDRAWN = 0.1  # seconds between changes of a bar
-_RECENT = 0.5  # of the time so far: what the end is estimated from
+_FIRST = 2.0  # seconds before the first line
+_NEXT = 5.0  # least seconds between lines; grows to a tenth of the elapsed time
+_REDRAWN = 0.1  # seconds between updates of a bar
+_RECENT = 0.5  # recent fraction of the elapsed time, for estimating the end
 
 
 class ProgressDisplay(Protocol):
-    """Something that shows where work stands."""
+    """Interface of progress displays."""
 
     def show(self, text: str, share: float | None) -> None:
-        """Show a line, and the share of the work that is done where it is known."""
+        """Show a message and, if known, the finished fraction."""
 
     def close(self) -> None:
-        """End, leaving what was shown."""
+        """Close the display."""
 
 
 class ProgressLines:
-    """A line now and then."""
+    """Occasional lines on standard error."""
 
     def __init__(self, name: str) -> None:
         self.name, self.started = name, time.monotonic()
         self.due = self.started + _FIRST
 
     def show(self, text: str, share: float | None) -> None:
-        """Print a line if one is due."""
+        """Print a line if enough time has passed."""
         now = time.monotonic()
         if now < self.due:
             return
         self.due = now + max(_NEXT, (now - self.started) / 10)
         done = "" if share is None else f"{100 * share:.0f} %, "
-        with contextlib.suppress(OSError):  # whoever read it has gone; the work goes on
+        with contextlib.suppress(OSError):  # the pipe is closed; continue
             print(f"{self.name}: {done}{text}", file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        """Do nothing: lines stay."""
+        """Do nothing: printed lines remain."""
 
 
 class Bar:
-    """A bar of `rich`."""
+    """A progress bar of `rich`."""
 
     def __init__(self, name: str, rich: Any) -> None:
         columns = ("[bold]{task.description}", rich.BarColumn(), "{task.fields[said]}")
@@ -68,7 +68,7 @@ class Bar:
         self.bar.start()
 
     def show(self, text: str, share: float | None) -> None:
-        """Redraw, not too often."""
+        """Redraw the bar at a limited rate."""
         now = time.monotonic()
         if now < self.drawn + _REDRAWN:
             return
@@ -77,19 +77,19 @@ class Bar:
         self.bar.update(self.task, said=text, **known)
 
     def close(self) -> None:
-        """Take the bar away."""
+        """Remove the bar."""
         self.bar.stop()
 
 
 class Heard:
-    """A function that is told, now and then, beside whoever shows progress already."""
+    """Calls a function at a limited rate, in addition to the active display."""
 
     def __init__(self, before: ProgressDisplay | None, listener: Callable[[str], Any]) -> None:
         self.before, self.listener = before, listener
         self.told = -math.inf
 
     def show(self, text: str, share: float | None) -> None:
-        """Tell, not too often."""
+        """Call the function at a limited rate."""
         if self.before is not None:
             self.before.show(text, share)
         now = time.monotonic()
@@ -98,7 +98,7 @@ class Heard:
             self.listener(text)
 
     def close(self) -> None:
-        """Do nothing: what it is beside is closed by others."""
+        """Do nothing: the other display is closed by its owner."""
 
 
 _shown: ContextVar[ProgressDisplay | None] = ContextVar("mercer_progress", default=None)
@@ -107,9 +107,9 @@ _solvers: ContextVar[bool] = ContextVar("mercer_progress_of_solvers", default=Fa
 
 @contextmanager
 def shown(name: str, *, solvers: bool = True) -> Iterator[None]:
-    """Show how far the work inside is, if that was asked for and nobody shows it yet.
+    """Show progress inside the block, if enabled and not shown by an outer block.
 
-    With `solvers` their steps are shown: of a fit, not of a search, which counts points.
+    With `solvers`, iterations of solvers are shown. Searches count candidates instead.
     """
     if not get_config().progress or _shown.get() is not None:
         yield
@@ -126,7 +126,7 @@ def shown(name: str, *, solvers: bool = True) -> Iterator[None]:
 
 @contextmanager
 def heard(listener: Callable[[str], Any]) -> Iterator[None]:
-    """Tell a function where the work inside stands, steps of solvers included."""
+    """Report progress inside the block to a function, including iterations of solvers."""
     display = Heard(_shown.get(), listener)
     token, asked = _shown.set(display), _solvers.set(True)
     try:
@@ -146,26 +146,26 @@ def _display(name: str) -> ProgressDisplay:
 
 
 def show(text: str, share: float | None = None) -> None:
-    """Tell whoever shows progress where the work stands."""
+    """Report progress to the active display."""
     display = _shown.get()
     if display is not None:
         display.show(text, share)
 
 
 def is_shown() -> bool:
-    """Return whether anybody looks."""
+    """Return whether progress is shown."""
     return _shown.get() is not None
 
 
 def steps_are_shown() -> bool:
-    """Return whether anybody looks at the steps of solvers."""
+    """Return whether iterations of solvers are shown."""
     return _solvers.get()
 
 
 def seconds_left(seconds: Sequence[float], measures: Sequence[float], goal: float) -> float:
-    """Estimate when a measure that falls like a power of ten reaches its goal; NaN if it does not.
+    """Estimate the time until an exponentially decreasing value reaches its goal, or NaN.
 
-    A straight line through the logarithm of the least measure so far, over the later half.
+    Fits a line to the logarithm of the running minimum over the second half of the time.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Settings in force, memory budget, threads, and the limits of the computer and its container."""
+"""Configuration, memory budget, threads, and limits of the computer and its container."""
 
 from __future__ import annotations
 
@@ -30,28 +30,29 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12}
 
 @dataclass(frozen=True)
 class Config:
-    """Settings in force.
+    """Configuration of Mercer.
 
     Attributes
     ----------
     backend : str or None
-        "native", "reference" or "torch"; None takes the faster of the first two.
+        "native", "reference" or "torch". If None, the faster of the first two.
     device : str or None
-        Where the torch backend works: "cpu", "cuda" or, of several cards, "cuda:1", or
-        "cuda:0,cuda:1" to share products between them; None takes the first card, or the CPU where
-        there is none. No other backend takes a device.
+        Device of the torch backend: "cpu", "cuda", one of several GPUs such as "cuda:1", or
+        several such as "cuda:0,cuda:1", which divide matrix products. If None, the first GPU, or
+        the CPU without one. Other backends have no device.
     memory : int or None
-        Bytes that one call may take; None means a share of the memory that is free.
+        Memory budget of one call in bytes. If None, a fraction of the free memory.
     threads : int or None
-        Upper limit; None means what the environment, the process affinity and the container allow.
+        Maximum number of threads. If None, the limit of the environment, the process affinity and
+        the container.
     progress : bool
-        Whether long work shows how far it is, on standard error: a bar with the package `rich`, a
-        line now and then otherwise.
+        Show the progress of long operations on standard error: a bar with the package `rich`,
+        otherwise occasional lines.
     products : str
-        How a card multiplies rows in float32 kernels: "float32" keeps its digits, by three products
-        of 16-bit numbers; "float16" takes one of them, twice as fast, with errors of about 1e-4 of
-        the largest entry. Certificates are computed in float64 and say what became of that. No
-        other backend looks at it.
+        Precision of matrix products on GPUs for float32 kernels. "float32" keeps full precision
+        with three 16-bit products. "float16" uses one product and is twice as fast, with errors of
+        about 1e-4 of the largest entry; certificates are computed in float64 and include these
+        errors. Other backends ignore it.
     """
 
     backend: str | None = None
@@ -67,7 +68,7 @@ _local: ContextVar[dict[str, Any]] = ContextVar("mercer_config", default={})  # 
 
 
 def get_config() -> Config:
-    """Return the settings in force.
+    """Return the current configuration.
 
     Examples
     --------
@@ -81,7 +82,7 @@ def get_config() -> Config:
 
 
 def set_config(**settings: Any) -> None:
-    """Change settings for the whole process; see `Config` for the names.
+    """Change the configuration of the process. See `Config` for the settings.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def set_config(**settings: Any) -> None:
 
 @contextmanager
 def config(**settings: Any) -> Iterator[Config]:
-    """Change settings inside a `with` block.
+    """Change the configuration inside a `with` block.
 
     Parameters
     ----------
@@ -106,7 +107,7 @@ def config(**settings: Any) -> Iterator[Config]:
     Yields
     ------
     Config
-        The settings in force inside the block.
+        Configuration inside the block.
     """
     token = _local.set({**_local.get(), **_checked(settings)})
     try:
@@ -116,7 +117,7 @@ def config(**settings: Any) -> Iterator[Config]:
 
 
 def parse_bytes(size: int | float | str) -> int:
-    """Read a number of bytes, given as a number or as text such as "1.5 GB".
+    """Convert a number or text such as "1.5 GB" to bytes.
 
     Examples
     --------
@@ -125,11 +126,11 @@ def parse_bytes(size: int | float | str) -> int:
     """
     if isinstance(size, int | float):
         if not math.isfinite(size):
-            raise ValueError(f"memory={size!r} must be finite; None leaves it to what is free")
+            raise ValueError(f"memory={size!r} must be finite; None uses the free memory")
         return int(size)
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([kmgt]?)b?\s*", size.lower())
     if match is None:
-        raise ValueError(f"memory={size!r} is not a size; write bytes or text such as '2 GB'")
+        raise ValueError(f"memory={size!r} is not a size; use bytes or text such as '2 GB'")
     return int(float(match[1]) * _UNITS[match[2]])
 
 
@@ -137,20 +138,20 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
     known = [field.name for field in fields(Config)]
     unknown = sorted(set(settings) - set(known))
     if unknown:
-        raise TypeError(f"no setting {unknown[0]!r}; there are {', '.join(known)}")
+        raise TypeError(f"no setting {unknown[0]!r}; choose from {', '.join(known)}")
     if not isinstance(settings.get("progress", False), bool):
         raise ValueError(f"progress={settings['progress']!r} must be True or False")
     products = settings.get("products", PRODUCTS[0])
     if products not in PRODUCTS:
-        raise ValueError(f"products={products!r} is unknown; there are {', '.join(PRODUCTS)}")
+        raise ValueError(f"products={products!r} must be one of {', '.join(PRODUCTS)}")
     backend = settings.get("backend")
     if backend is not None and backend not in BACKENDS:
-        raise ValueError(f"backend={backend!r} is unknown; there are {', '.join(BACKENDS)}")
+        raise ValueError(f"backend={backend!r} must be one of {', '.join(BACKENDS)}")
     device = settings.get("device")
     if device is not None and not (isinstance(device, str) and _DEVICE.fullmatch(device)):
         raise ValueError(
-            f"device={device!r} is unknown; there are 'cpu', 'cuda' and 'cuda:1', and of several "
-            "cards 'cuda:0,cuda:1'"
+            f"device={device!r} must be 'cpu', 'cuda', one GPU such as 'cuda:1', or several such "
+            "as 'cuda:0,cuda:1'"
         )
     if settings.get("memory") is not None:
         settings = {**settings, "memory": parse_bytes(settings["memory"])}
@@ -168,13 +169,13 @@ def _checked(settings: dict[str, Any]) -> dict[str, Any]:
 #
 # Memory that a call may take, and how work is cut to fit into it.
 
-_SHARE = 0.7  # of the free memory; the rest is for the caller's own arrays and other processes
+_SHARE = 0.7  # of the free memory; the rest is for arrays of the caller and other processes
 _SMALL = 1 << 24  # bytes
-_BLOCK = 0.125  # of the budget: what a block of rows, with what is computed from it, takes
+_BLOCK = 0.125  # fraction of the budget for a block of rows and its results
 
 
 class MemoryBudgetError(MemoryError):
-    """The work needs more memory than the budget; the message has the estimate and alternatives."""
+    """An operation needs more memory than the budget. The message suggests alternatives."""
 
 
 # what the libraries of a card say for themselves where they find no memory for their own needs
@@ -182,12 +183,12 @@ _LIBRARIES = ("STATUS_ALLOC_FAILED", "cusolverDnCreate", "cublasCreate", "cublas
 
 
 def is_full_card(error: BaseException) -> bool:
-    """Return whether an error says that a card is full: torch's own, or of a library that it calls.
+    """Return whether an error means that GPU memory is exhausted.
 
     Parameters
     ----------
     error : BaseException
-        What was raised.
+        Exception of torch or of a library that it calls.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(error, RuntimeError):
@@ -198,17 +199,17 @@ def is_full_card(error: BaseException) -> bool:
 
 @contextmanager
 def explained_full_card(owner: str) -> Iterator[None]:
-    """Say in the library's own words that a card is full, where work could not be made smaller.
+    """Convert out-of-memory errors of a GPU to `MemoryBudgetError`.
 
     Parameters
     ----------
     owner : str
-        Whose work it is.
+        Name for the error message.
 
     Raises
     ------
     MemoryBudgetError
-        In place of torch's error. The process goes on.
+        Replaces torch's error.
     """
     try:
         yield
@@ -216,26 +217,26 @@ def explained_full_card(owner: str) -> Iterator[None]:
         if not is_full_card(error):
             raise
         raise MemoryBudgetError(
-            f"{owner}: the device is full, and this work cannot be done in smaller blocks. Let go "
-            "of tensors that are held there, fit fewer rows, or take another device."
+            f"{owner}: the device is full, and smaller blocks are not possible. Free tensors on "
+            "the device, use fewer samples, or select another device."
         ) from error
 
 
 def memory_budget() -> int:
-    """Return the bytes one call may take: the configured budget, else a share of what is free."""
+    """Return the configured memory budget of one call, or a fraction of the free memory."""
     configured = get_config().memory
     free = available_memory()
     return int(_SHARE * free) if configured is None else min(configured, free)
 
 
 def available_memory() -> int:
-    """Return the bytes this process may still take: system, container, address-space limits."""
+    """Return the bytes available to this process: system, container and address-space limits."""
     limits = [system_memory(), container_memory(), address_space_left()]
     return max(0, int(min(limits)))
 
 
 def within_budget(needed: float) -> bool:
-    """Return whether so many bytes may be taken; a few are not worth asking the system about."""
+    """Return whether bytes are within the budget. Small sizes are not checked."""
     configured = get_config().memory
     if configured is not None and needed > configured:
         return False
@@ -243,19 +244,19 @@ def within_budget(needed: float) -> bool:
 
 
 def require_memory(needed: int, what: str, alternatives: str, *, held: int = 0) -> None:
-    """Refuse before allocation when `needed` bytes exceed the budget.
+    """Raise `MemoryBudgetError` before an allocation that exceeds the budget.
 
     Parameters
     ----------
     needed : int
-        Bytes about to be taken.
+        Bytes to allocate.
     what : str
-        What takes them, for the message.
+        Subject of the error message.
     alternatives : str
-        What the user can do instead, for the message.
+        Suggestions in the error message.
     held : int
-        Bytes that the call holds already. They count in a configured budget; what is free is less
-        by them anyway.
+        Bytes that the call has allocated. They count toward a configured budget. The free memory
+        already excludes them.
     """
     if get_config().memory is not None:
         needed += held
@@ -267,18 +268,18 @@ def require_memory(needed: int, what: str, alternatives: str, *, held: int = 0) 
 
 
 def rows_at_once(width: int, most: int, *, arrays: int = 1, share: float = _BLOCK) -> int:
-    """Return how many rows of `width` float64 numbers a pass may look at together.
+    """Return the number of rows of `width` float64 values that a block can have.
 
     Parameters
     ----------
     width : int
-        Numbers of a row.
+        Values per row.
     most : int
-        Rows that are quickest; fewer are returned where the budget is small.
+        Fastest number of rows. The result is smaller if the budget is small.
     arrays : int
-        Arrays of that shape that are held at once.
+        Number of arrays of this shape in memory at once.
     share : float
-        Of the budget, for all of them.
+        Fraction of the budget for all of them.
 
     Returns
     -------
@@ -292,14 +293,14 @@ def rows_at_once(width: int, most: int, *, arrays: int = 1, share: float = _BLOC
 
 
 def square_side(entry: float, share: float) -> int:
-    """Return the order of the largest square matrix that a share of the budget holds.
+    """Return the order of the largest square matrix within a fraction of the budget.
 
     Parameters
     ----------
     entry : float
-        Bytes for each entry, with those of all copies that are held at once.
+        Bytes per entry, including all copies in memory at once.
     share : float
-        Of the budget.
+        Fraction of the budget.
 
     Returns
     -------
@@ -310,7 +311,7 @@ def square_side(entry: float, share: float) -> int:
 
 
 def format_bytes(size: float) -> str:
-    """Write a size for people: 1_600_000_000 is '1.6 GB'."""
+    """Format bytes with a unit: 1_600_000_000 is '1.6 GB'."""
     for unit in ("bytes", "kB", "MB"):
         if size < 1000:
             return f"{size:.3g} {unit}"
@@ -327,11 +328,11 @@ try:
 except ImportError:  # the reference backend has no threads
     _native = None  # type: ignore[assignment]
 
-_ENOUGH_FOR_TWO = 2e6  # operations; below, waking another thread costs more than it saves
+_ENOUGH_FOR_TWO = 2e6  # operations; below, starting another thread takes longer than it saves
 
 
 def thread_limit() -> int:
-    """Count the threads one call may use: the smallest of all limits in force."""
+    """Return the number of threads of one call: the smallest of all limits."""
     limits = [cpu_affinity(), recent_cpu_quota()]
     configured = get_config().threads
     if configured is not None:
@@ -344,19 +345,19 @@ def thread_limit() -> int:
 
 
 def call_threads(work: float) -> int:
-    """Count the threads for a call of about `work` operations.
+    """Return the number of threads for a call of about `work` operations.
 
-    Limits are only read (system files among them) when the call is large enough to share.
+    The limits, including system files, are only read if the call is large enough for two threads.
     """
     if work < _ENOUGH_FOR_TWO:
         return 1
-    # NumPy's calls have limits of their own; folds and settings share work without the core, too
+    # NumPy has its own limits; folds and candidates also run in parallel without the core
     cap: Any = getattr(_native, "thread_cap", thread_limit)
     return min(thread_limit(), int(cap()))
 
 
 class _Controller(threadpoolctl.LibController):
-    """Lets `threadpoolctl.threadpool_limits` and `threadpool_info` see Mercer's threads."""
+    """Connects Mercer's threads to `threadpoolctl.threadpool_limits` and `threadpool_info`."""
 
     user_api = "mercer"
     internal_api = "mercer"
@@ -386,15 +387,15 @@ threadpoolctl.register(_Controller)
 # Arrays that are let go leave their pages behind, so that the next ones need not be given fresh
 # pages by the system. Under a configured budget these count, too.
 
-_MOST = 1 << 32  # bytes kept where no budget is configured
-_OF_ALL = 4  # and no more than one in so many of the machine's
-_OF_BUDGET = 32  # one in so many of a configured budget
+_MOST = 1 << 32  # bytes kept without a configured budget
+_OF_ALL = 4  # at most this fraction of the computer's memory: 1 / 4
+_OF_BUDGET = 32  # at most this fraction of a configured budget: 1 / 32
 
-_budget: int | None = None  # what the limit was last set for
+_budget: int | None = None  # budget of the current limit
 
 
 def limit_idle(budget: int | None) -> None:
-    """Let the core keep idle pages for a budget; None is the default of the library."""
+    """Set the idle memory that the compiled core keeps. None is the default."""
     global _budget  # noqa: PLW0603  the limit is the process's, too
     if budget == _budget or _native is None:
         return
@@ -419,20 +420,20 @@ def _default_limit() -> int:
 
 _CGROUP = Path("/sys/fs/cgroup")
 _MEMBERSHIP = Path("/proc/self/cgroup")
-_KEPT = 1.0  # seconds that a container's quota is remembered
-_NO_LIMIT = 1 << 60  # bytes: what version 1 of control groups calls no limit is of this size
-_UNKNOWN = 4 * 10**9  # where the system does not tell, stay modest
+_KEPT = 1.0  # seconds that a container's quota is cached
+_NO_LIMIT = 1 << 60  # bytes: control groups version 1 uses values of this size for no limit
+_UNKNOWN = 4 * 10**9  # default if the system does not report it
 
 
 def cpu_affinity() -> int:
-    """Count the processors that the process may run on."""
+    """Return the number of processors available to the process."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
 
 
 def recent_cpu_quota() -> int:
-    """Return the quota as of this second: its files take longer to read than small calls take."""
+    """Return the quota, cached for a second because reading its files is slow."""
     return _recent_quota(int(time.monotonic() / _KEPT), _CGROUP, _MEMBERSHIP)
 
 
@@ -442,7 +443,7 @@ def _recent_quota(now: int, root: Path, membership: Path) -> int:
 
 
 def cpu_quota() -> int:
-    """Count the processors that the container's quota allows, rounded up."""
+    """Return the number of processors in the container's quota, rounded up."""
     return min(map(_group_quota, _groups("cpu")))
 
 
@@ -461,7 +462,7 @@ def _group_quota(group: Path) -> int:
 
 
 def _groups(controller: str) -> list[Path]:
-    """Return the control groups this process is in, innermost first: each may set limits.
+    """Return the control groups of this process, innermost first. Each can set limits.
 
     Version 2 has one tree of groups, version 1 a tree for each controller.
     """
@@ -481,7 +482,7 @@ def _groups(controller: str) -> list[Path]:
 
 
 def system_memory() -> float:
-    """Return the bytes that the system has left."""
+    """Return the available memory of the system in bytes."""
     try:
         with open("/proc/meminfo") as lines:
             for line in lines:
@@ -496,14 +497,14 @@ def system_memory() -> float:
 
 
 def container_memory() -> float:
-    """Return the bytes that the container has left."""
+    """Return the available memory of the container in bytes."""
     groups = _recent_groups(int(time.monotonic() / _KEPT), _CGROUP, _MEMBERSHIP)
     return min(map(_group_available, groups))
 
 
 @lru_cache(maxsize=1)
 def _recent_groups(now: int, root: Path, membership: Path) -> list[str]:
-    """Return the groups that count memory as of this second; what they allow is read anew."""
+    """Return the groups with memory limits, cached for a second. The limits are not cached."""
     return [str(group) for group in _groups("memory")]
 
 
@@ -515,7 +516,7 @@ def _group_available(group: str) -> float:
             used, cached = "usage_in_bytes", "total_inactive_file"
         if not limit.isdigit() or int(limit) >= _NO_LIMIT:
             return math.inf
-        # files that were read count as used, but make room when somebody asks for it
+        # the file cache counts as used but is freed on demand
         _, _, stat = f"\n{_read(f'{group}/memory.stat')}".partition(f"\n{cached} ")
         files = int(stat.split(maxsplit=1)[0]) if stat else 0
         return max(0, int(limit) - int(_read(f"{group}/memory.{used}")) + files)
@@ -524,7 +525,7 @@ def _group_available(group: str) -> float:
 
 
 def _read(path: str) -> str:
-    """Return what a small file of the system says; nothing if there is none."""
+    """Return the content of a small system file, or an empty string if it does not exist."""
     try:
         with open(path, "rb", buffering=0) as file:
             return file.read().decode().strip()
@@ -533,7 +534,7 @@ def _read(path: str) -> str:
 
 
 def address_space_left() -> float:
-    """Return the bytes that the limit of addresses leaves."""
+    """Return the remaining bytes of the address-space limit."""
     try:
         import resource  # noqa: PLC0415  not on every system
 

@@ -22,7 +22,7 @@ def codes(table, *, level=None, **arguments):
 
 def test_a_clean_table():
     assert len(check(CLEAN, target="y")) == 0
-    assert str(check(CLEAN)) == "Nothing was found."
+    assert str(check(CLEAN)) == "No findings."
     assert codes(CLEAN.rows([]), target="y") == {"no_rows"}
 
 

@@ -133,20 +133,22 @@ def test_what_is_fitted_is_plain():
 
 def test_it_says_what_it_does():
     said = " ".join(TablePreparation().fit(MIXED).describe())
-    told = ("'age'", "median", "'income' is missing", "'born'", "year, week, day", "'town'")
-    for word in (*told, "tf-idf", "Left out as identifiers: 'code'"):
+    told = ("'age'", "median", "Missing values of 'income'", "'born'", "year, week, day", "'town'")
+    for word in (*told, "tf-idf", "Ignored identifiers: 'code'"):
         assert word in said
 
 
 def test_what_cannot_be_prepared():
     with pytest.raises(NotFittedError):
         TablePreparation().transform(MIXED)
-    with pytest.raises(DataError, match="no column that tells"):
+    with pytest.raises(DataError, match="identifiers or constant"):
         TablePreparation().fit(MIXED[["code"]])
     with pytest.raises(DataError, match="no rows"):
         TablePreparation().fit(MIXED.rows([]))
     prepare = TablePreparation().fit(MIXED)
-    with pytest.raises(DataError, match=r"lacks 2 column\(s\) of the training rows: 'age', 'town'"):
+    with pytest.raises(
+        DataError, match=r"lacks 2 column\(s\) of the training table: 'age', 'town'"
+    ):
         prepare.transform(MIXED.drop("age", "town"))
     words = MIXED.drop("age").with_column("age", ["x"] * N)
     with pytest.raises(DataError, match="column 'age': 'x' in row 0 is not a number"):
@@ -172,7 +174,9 @@ def test_machines_take_tables_of_numbers():
         machine.predict(numbers[["member", "age"]])
     with pytest.raises(ValueError, match=r"new: 'income'; lacking: 'member'"):
         machine.predict(MIXED[["age", "income"]])
-    with pytest.raises(TypeError, match="SVC: column 'town' holds categories; prepare with TableP"):
+    with pytest.raises(
+        TypeError, match="SVC: column 'town' holds categories; convert it with TableP"
+    ):
         SVC().fit(MIXED[["age", "town"]], y)
     with pytest.raises(ValueError, match=r"column 1 \('income'\)|contains NaN"):
         SVC().fit(MIXED[["age", "income"]], y)

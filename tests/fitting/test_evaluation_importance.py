@@ -33,7 +33,7 @@ def test_columns_that_matter_are_measured_on_more_rows():
     assert len(found) == 60 and [one.column for one in found[:2]] == ["c0", "c1"]
     assert all(one.drop == 0.0 for one in found[2:])
     few, many = min(machine.seen), max(machine.seen)
-    assert few < many / 2 and f"on {few} rows; of the 20" in note and f"on {many} rows" in note
+    assert few < many / 2 and f"on {few} rows; for the 20" in note and f"on {many} rows" in note
     # the variance of a difference of two independent entries: 2 and 0.5
     np.testing.assert_allclose([found[0].drop, found[1].drop], [2.0, 0.5], rtol=0.2)
 
@@ -43,5 +43,5 @@ def test_one_pass_where_all_rows_can_be_taken(monkeypatch):
     rows = np.random.default_rng(0).normal(size=(300, 30))
     machine, blocks = Wide(), {f"c{j}": [j] for j in range(30)}
     found, note = permutation_importance(machine, rows, blocks, score, rows[:, 0], 0)
-    assert set(machine.seen) == {300} and note == "5 shuffles of each column on 300 rows"
+    assert set(machine.seen) == {300} and note == "5 permutations of each column on 300 rows"
     assert len(found) == 30

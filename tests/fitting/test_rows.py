@@ -84,7 +84,7 @@ def test_classes_that_the_sample_lacks_are_left_out(file):
     model = fitted(file, "label", drop=["y"], random_state=1)
     assert model.classes == ("no", "yes")
     assert model.settings.trained_rows + model.settings.held_out_rows == N - 1
-    assert any("1 rows of classes" in note for note in model.notes)
+    assert any("1 rows were dropped because their class" in note for note in model.notes)
 
 
 def test_without_room_on_the_disk_the_file_is_read_in_each_pass(file, monkeypatch):

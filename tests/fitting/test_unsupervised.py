@@ -46,8 +46,8 @@ def test_clusters_asked_for_and_refused():
     for wrong, message in (
         ({"method": "magic"}, "method='magic'"),
         ({"clusters": 1000}, "clusters=1000"),
-        ({"method": "mixture"}, "describes numbers"),
-        ({"method": "mixture", "kernel": "gaussian"}, "kernel has no meaning"),
+        ({"method": "mixture"}, "requires numbers"),
+        ({"method": "mixture", "kernel": "gaussian"}, "does not use a kernel"),
     ):
         with pytest.raises(ValueError, match=message):
             cluster(table, **wrong)
@@ -95,9 +95,9 @@ def test_topics_are_told_apart():
 def test_topics_refuse():
     with pytest.raises(TypeError, match="strings"):
         topics([1, 2])
-    with pytest.raises(ValueError, match="no text has a word"):
+    with pytest.raises(ValueError, match="no words other than stop words"):
         topics(["a b", "c d"])
-    with pytest.raises(ValueError, match="columns of text"):
+    with pytest.raises(ValueError, match="text columns"):
         topics({"x": [1.0, 2.0]})
 
 
@@ -112,5 +112,5 @@ def test_features_stand_for_the_kernel_where_they_are_asked_for():
     points = project(table, **asked)
     for model in (groups, points):
         assert "20 features" in model.certificate.statement
-    with pytest.raises(ValueError, match="approximation has no meaning"):
+    with pytest.raises(ValueError, match="does not use a kernel"):
         cluster(table, method="mixture", approximation="nystrom:20")

@@ -71,7 +71,7 @@ def test_a_hollow_ring_needs_the_smaller_scale(machine):
     found = tune(machine, RING, grid=SCALES)
     assert found.best_params == {"kernel__scale": 0.5}
     assert found.best_score > 0.85 > found.scores.mean(axis=1).min()
-    assert "border" in str(found)
+    assert "threshold of predict" in str(found)
     again = tune(machine, RING, grid=SCALES)
     np.testing.assert_array_equal(found.scores, again.scores)
 
@@ -122,7 +122,7 @@ def test_rows_that_cannot_be_added_are_refused():
     with pytest.raises(ValueError, match=r"precomputed.*scoring="):
         tune(OneClassSVM("precomputed"), RING @ RING.T, grid={"nu": [0.1, 0.2]}, **options)
     words = ["abcab", "bcabc", "cabca", "abcbc", "bcbca", "cacab"]
-    with pytest.raises(ValueError, match=r"must be numbers.*scoring="):
+    with pytest.raises(ValueError, match=r"numeric samples.*scoring="):
         tune(OneClassSVM(Spectrum(2)), words, grid={"nu": [0.5, 0.9]}, **options)
     with pytest.raises(ValueError, match="at least 3 rows, got 1; use fewer, larger folds"):
         tune(OneClassSVM(), RING[:8], grid={"nu": [0.5]}, cv="loo", error_score="raise")

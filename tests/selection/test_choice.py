@@ -52,7 +52,7 @@ def test_the_plainest_within_its_error_is_taken_and_the_table_says_why(monkeypat
     assert taken.behind <= taken.behind_error
     assert all(one.behind > one.behind_error for one in found.contenders[: found.chosen])
     text = str(found)
-    assert "Taken: " + taken.name in text and "behind" in text
+    assert "Selected: " + taken.name in text and "behind" in text
     assert all(name in text for name in names(found))
     assert min(one.behind for one in found.contenders) == 0.0
 
@@ -197,8 +197,8 @@ def test_repeatable_and_resumable(tmp_path):
         ({"max_rows": 2}, "max_rows"),
         ({"max_rows": "x"}, "max_rows"),
         ({"X": DISC[:0], "y": RING[:0]}, "at least one row"),
-        ({"y": np.where(RING, np.nan, 0.5)}, "missing entries, the first in row"),
-        ({"y": np.where(RING, None, "a")}, "missing entries, the first in row"),
+        ({"y": np.where(RING, np.nan, 0.5)}, "missing values, the first in row"),
+        ({"y": np.where(RING, None, "a")}, "missing values, the first in row"),
         ({"scoring": ["accuracy", "f1"]}, "one score"),
         ({"max_rows": 50, "cv": [(np.arange(100), np.arange(100, 240))]}, "cv lists rows"),
         ({"X": pd.DataFrame({"a": np.full(240, np.inf)})}, "column 'a' has infinite"),
@@ -227,7 +227,7 @@ def test_words_that_scikit_learn_does_not_count():
     table = pd.DataFrame({"short": short, "a__b": long, "x": DISC[:, 0]})
     assert Table.of(table).kinds["a__b"] is Kind.TEXT
     assert choose(table, RING, cv=2).notes == (
-        "Column 'short' has a word of its own in most rows and was left out.",
+        "Column 'short' has a distinct word in most rows and was ignored.",
     )
 
 

@@ -131,11 +131,11 @@ def test_in_a_pipeline():
 @pytest.mark.parametrize(
     ("selector", "message"),
     [
-        (FeatureElimination(n_features_to_select=9), "at most the number of columns"),
+        (FeatureElimination(n_features_to_select=9), "at most the number of features"),
         (FeatureElimination(n_features_to_select=0), "n_features_to_select"),
         (FeatureElimination(step=0), "step=0 must be"),
         (FeatureElimination(step=1.5), "step=1.5 must be"),
-        (FeatureElimination(SVC("precomputed")), "knows no features"),
+        (FeatureElimination(SVC("precomputed")), "has no features"),
         (FeatureElimination(Whiten()), "must have a kernel"),
         (FeatureElimination(rule="first"), "rule='first'"),
         (FeatureElimination(min_features_to_select=0), "min_features_to_select"),
@@ -175,5 +175,5 @@ def test_what_a_given_number_leaves_idle_is_refused(options):
     rng = np.random.default_rng(0)
     X, y = rng.standard_normal((30, 4)), rng.integers(0, 2, 30)
     (name,) = options
-    with pytest.raises(ValueError, match=f"{name}=.* beside n_features_to_select"):
+    with pytest.raises(ValueError, match=f"{name}=.* if n_features_to_select is set"):
         FeatureElimination(n_features_to_select=2, **options).fit(X, y)

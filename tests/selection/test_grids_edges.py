@@ -28,7 +28,7 @@ def test_a_grid_grows_to_the_best_point():
     )
     notes = grow(grid, best, judge)
     assert best()["C"] == pytest.approx(1e3)
-    assert "widened along C" in notes[0]
+    assert "extended along C" in notes[0]
     assert len(notes) == 1
     assert max(point["C"] for _, point in table.values()) == pytest.approx(1e4)
 
@@ -38,7 +38,7 @@ def test_growth_has_a_limit_and_says_so():
     table, best, judge = judged(grid, lambda p: p["C"])
     notes = grow(grid, best, judge)
     assert len(table) == 3 + MOST_STEPS
-    assert "largest that was tried" in notes[-1]
+    assert "largest in the grid" in notes[-1]
     assert f"after {MOST_STEPS} steps" in notes[-1]
 
 
@@ -48,7 +48,7 @@ def test_grids_of_the_user_stay_and_are_told_of():
         KernelRidge(kernel=Gaussian(1.0)), X, X[:, 0], grid={"penalty": [1.0, 10.0, 100.0]}
     )
     assert len(found.points) == 3
-    assert "best penalty is the smallest that was tried, 1.0" in found.notes[0]
+    assert "best penalty is the smallest in the grid, 1.0" in found.notes[0]
 
 
 def test_scales_of_kernels_grow_too():

@@ -54,7 +54,7 @@ def test_a_changed_first_line_is_told(tmp_path):
     path = tmp_path / "journal"
     content = journal(path)
     path.write_bytes(content.replace(b"0123456789", b"0123456780", 1))
-    with pytest.raises(JournalError, match=r"line 1.*has changed.*of its own, or remove"):
+    with pytest.raises(JournalError, match=r"line 1.*is corrupt.*another journal, or remove"):
         read(path)
 
 
@@ -71,7 +71,7 @@ def test_journals_without_checksums_are_refused_with_words(tmp_path):
     path = tmp_path / "journal"
     first = {"kind": "mercer tuning journal", "form": 1, "parts": PARTS}
     path.write_text(json.dumps(first) + "\n" + '{"unit": "a", "results": []}\n')
-    with pytest.raises(JournalError, match=r"another version.*form 1.*checksum.*or remove"):
+    with pytest.raises(JournalError, match=r"another version.*format is 1.*or remove"):
         read(path)
 
 
@@ -81,7 +81,7 @@ def test_deep_nesting_is_a_broken_line(place, tmp_path):
     first = journal(path, 0)
     deep = b"[" * 100_000 + b"]" * 100_000 + b"\n"
     path.write_bytes(deep if place == "first" else first + deep)
-    match = "not a journal" if place == "first" else "line 2"
+    match = "not a tuning journal" if place == "first" else "line 2"
     with pytest.raises(JournalError, match=match):
         read(path)
 
@@ -109,7 +109,7 @@ def test_a_full_disk_is_told_with_the_path_and_leaves_whole_lines(room, tmp_path
     before = journal(path)
     with Journal(path, PARTS) as kept:
         kept._file = FullDisk(kept._file, room)
-        with pytest.raises(OSError, match=r"could not be written .*Make room.*") as caught:
+        with pytest.raises(OSError, match=r"could not be written .*Free disk space.*") as caught:
             kept.write([("a", RESULTS), ("b", RESULTS)])
         assert caught.value.errno == errno.ENOSPC
         assert caught.value.filename == str(path)

@@ -181,7 +181,7 @@ def test_description_length_is_half_of_bic_in_bits_and_a_term_of_few_rows():
 
 def test_what_is_no_regression_is_refused():
     y = np.arange(5.0)
-    with pytest.raises(ValueError, match="no least-squares fit"):
+    with pytest.raises(ValueError, match="not a least-squares fit"):
         regression_description_length(y, y + 100, 2)
     with pytest.raises(ValueError, match="parameters=6"):
         regression_description_length(y, y, 6)

@@ -147,7 +147,7 @@ def test_halving_keeps_what_it_cannot_tell_apart():
     surface = Surface(lambda point: 0.0, noise=1.0, n=5000)
     Halve(factor=3, least=100, margin=50.0).run(surface, Grid.of({"C": list(range(1, 10))}))
     assert surface.sizes[-1][0] == 9
-    assert "no point was dropped" in surface.notes[-1]
+    assert "no candidate was dropped" in surface.notes[-1]
 
 
 def test_rows_of_halving_have_every_class():
@@ -216,13 +216,13 @@ def test_halving_drops_nothing_where_nothing_can_be_told():
     )  # fmt: skip
     for alone in (found, one):
         assert not np.isnan(alone.scores).any()
-        assert "no point was dropped" in alone.notes[-1]
+        assert "no candidate was dropped" in alone.notes[-1]
 
 
 def test_halving_counts_those_that_cannot_be_judged():
     surface = Surface(lambda point: np.nan if point["C"] == 1.0 else 0.0)
     Halve(factor=2, least=10).run(surface, Grid.of({"C": [1.0, 2.0, 3.0]}))
-    assert "1 of 3 points could not be judged" in surface.notes[-1]
+    assert "1 of 3 candidates could not be evaluated" in surface.notes[-1]
 
 
 def test_halving_of_single_rows_and_of_matrices():
@@ -265,7 +265,7 @@ def test_rules_take_infinite_scores():
 
 @pytest.mark.parametrize("given", [3, -1, None, 1.0, True])
 def test_a_rule_must_give_a_point(given):
-    with pytest.raises(ValueError, match="position of a point"):
+    with pytest.raises(ValueError, match="index of a candidate"):
         tune(SVC(), DATA, LABELS, grid={"C": [0.1, 1.0, 10.0]}, cv=2, rule=lambda *_: given)
 
 
@@ -366,7 +366,7 @@ def test_strings_have_costs_to_tune():
 
 
 def test_unknown_machines_ask_for_a_grid():
-    with pytest.raises(ValueError, match="StandardScaler: nothing is known"):
+    with pytest.raises(ValueError, match="StandardScaler: there is no default grid"):
         default_grid(StandardScaler(), DATA, LABELS)
 
 

@@ -114,7 +114,7 @@ def test_learning_curves_end_at_all_rows():
     assert curve.scores.mean(axis=1)[0] < curve.scores.mean(axis=1)[-1]
     one_class = learning_curve(SVC(Linear()), X, np.arange(90) < 5, cv=3, sizes=[1])
     assert np.isnan(one_class.scores).all()
-    with pytest.raises(ValueError, match="61 rows are asked for"):
+    with pytest.raises(ValueError, match="61 samples are requested"):
         learning_curve(machine, X, y, cv=3, sizes=[61])
     with pytest.raises(ValueError, match="positive"):
         learning_curve(machine, X, y, sizes=[0])
@@ -199,7 +199,7 @@ def test_weights_count_rows():
     assert choose_threshold(labels, s, sample_weight=w).cost == pytest.approx(
         choose_threshold(labels[again], s[again]).cost
     )
-    with pytest.raises(ValueError, match="not as many"):
+    with pytest.raises(ValueError, match="scores and"):
         roc([0, 1], [0.1])
     with pytest.raises(ValueError, match="score 1 is not"):
         roc([0, 1], [0.1, np.nan])

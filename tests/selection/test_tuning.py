@@ -389,7 +389,7 @@ def test_scorers_that_fail_leave_a_gap():
         ({"grid": {"D": [1]}}, "D"),
         ({"grid": {"C": []}}, "no values"),
         ({"cv": 1}, "k-fold"),
-        ({"cv": []}, "gives no folds"),
+        ({"cv": []}, "has no folds"),
         ({"rule": "worst"}, "rule="),
         ({"error_score": "ignore"}, "error_score"),
         ({"scoring": {}}, "at least one"),
@@ -434,7 +434,7 @@ def test_why_a_scorer_failed_is_told():
 def test_scores_that_are_not_defined_are_told():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        with pytest.raises(ValueError, match=r"one row to judge by.*neg_mean_squared_error"):
+        with pytest.raises(ValueError, match=r"one row to evaluate.*neg_mean_squared_error"):
             grid = {"penalty": [1.0]}
             tune(KernelRidge(kernel=Gaussian(1.0)), X, X[:, 0], grid=grid, cv="loo", scoring="r2")
 
@@ -534,7 +534,7 @@ def test_a_run_that_was_cut_short_goes_on(case, tmp_path):
             assert not partly.complete or len(partly.trials) == len(whole.trials)
             assert partly.complete or "callback" in partly.status
         except RuntimeError as error:
-            assert "before any point" in str(error)
+            assert "before any candidate" in str(error)
         lines = len(path.read_text().splitlines())
         resumed = go_on()
         same(resumed, whole)
@@ -572,7 +572,7 @@ def test_a_journal_of_another_question_is_refused(change, part, tmp_path):
     asked = {"machine": svc, "X": X, "y": c, "grid": SVC_GRID, "journal": tmp_path / "journal"}
     tune(**asked)
     before = asked["journal"].read_bytes()
-    with pytest.raises(JournalError, match=f"another question.*{part}"):
+    with pytest.raises(JournalError, match=f"another search.*{part}"):
         tune(**{**asked, **change})
     assert asked["journal"].read_bytes() == before
 
@@ -581,7 +581,7 @@ def test_a_journal_of_another_question_is_refused(change, part, tmp_path):
 def test_other_files_are_left_alone(content, tmp_path):
     path = tmp_path / "notes.txt"
     path.write_text(content)
-    with pytest.raises(JournalError, match="not a journal"):
+    with pytest.raises(JournalError, match="not a tuning journal"):
         tune(svc, X, c, grid=SVC_GRID, journal=path)
     assert path.read_text() == content
 
@@ -664,11 +664,11 @@ def test_what_has_no_name_cannot_be_written_down(tmp_path):
             raise TypeError("no")
 
     lock = threading.Lock()
-    with pytest.raises(ValueError, match="the machine cannot be told apart"):
+    with pytest.raises(ValueError, match="the machine cannot be identified"):
         tune(SVC(Gaussian(1.0), callback=lambda p, lock=lock: None), X, c, grid=SVC_GRID,
              journal=tmp_path / "a")  # fmt: skip
     tune(SVC(Gaussian(1.0), callback=lambda p, lock=lock: None), X, c, grid=SVC_GRID)
-    with pytest.raises(ValueError, match="the scoring cannot be told apart"):
+    with pytest.raises(ValueError, match="the scoring cannot be identified"):
         tune(svc, X, c, grid=SVC_GRID, scoring=partial(both_scores, lock), journal=tmp_path / "b")
 
 
@@ -760,14 +760,14 @@ def test_a_time_limit_keeps_what_is_done():
     assert "time limit" in str(found)
     assert 0 < (~np.isnan(found.mean)).sum() < 200
     assert found.points[found.best] == found.best_params
-    with pytest.raises(RuntimeError, match="time limit was reached before any point"):
+    with pytest.raises(RuntimeError, match="time limit was reached before any candidate"):
         tune(Slow(2.0), X, c, grid={"level": [0, 1]}, time_limit=0.01)
 
 
 @pytest.mark.slow
 def test_a_tuning_within_a_tuning_ends_with_it():
     inner = Tuned(Slow(0.02), {"level": list(range(30))}, cv=2)
-    with pytest.raises(RuntimeError, match="time limit was reached before any point"):
+    with pytest.raises(RuntimeError, match="time limit was reached before any candidate"):
         tune(inner, X, c, grid={"machine__seconds": [0.25, 0.26]}, cv=2, time_limit=0.3)
     for _ in range(6000):
         if Slow.at_work == 0 and threading.active_count() == 1:
@@ -1154,7 +1154,7 @@ def test_before_and_without_a_fit():
     assert not hasattr(fitted, "best_estimator_")
     with pytest.raises(ValueError, match="metric="):
         Tuned(svc, SVC_GRID, refit="accuracy").fit(X, c)
-    with pytest.raises(TypeError, match="not 'colour'"):
+    with pytest.raises(TypeError, match="parameter 'colour'"):
         Tuned(svc, SVC_GRID).fit(X, c, colour=3)
 
 
@@ -1242,7 +1242,7 @@ def test_searches_go_on_where_they_were_cut_short(search, tmp_path):
         try:
             ask(journal=path, callback=stop_after(cut))
         except RuntimeError as error:
-            assert "before any point" in str(error)
+            assert "before any candidate" in str(error)
         resumed = ask(journal=path)
         assert resumed.points == whole.points
         assert np.array_equal(resumed.scores, whole.scores, equal_nan=True)

@@ -237,7 +237,7 @@ def test_bodies_say_what_they_are(app, value):
         (b'{"rows": [{"x": 1}], "rows": []}', "must be JSON"),
         (b'[{"x": 1, "town": "Ulm", "x": 2}]', "the key 'x' comes twice"),
         (b'[{"x": "\xff"}]', "row 1 is not UTF-8"),
-        (b'[{"x": tru}]', "no JSON"),
+        (b'[{"x": tru}]', "not valid JSON"),
         (b'{"rows": [{"x": NaN}]}', "null"),
         (b'{"rows": 3}', "rows"),
         (b'{"rows": []}', "no rows"),

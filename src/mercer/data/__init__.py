@@ -1,4 +1,4 @@
-"""Tables: readers, kinds of columns, checks, and what turns them into numbers."""
+"""Tables: readers, column kinds, checks and preprocessing."""
 
 from mercer.data.check import Finding, Findings, check
 from mercer.data.column import Column

@@ -26,18 +26,18 @@ LEVELS: tuple[Level, ...] = ("error", "warning", "note")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a check found.
+    """A finding about a table.
 
     Attributes
     ----------
     level : {"error", "warning", "note"}
-        "error": no fit can be trusted; "warning": look at it; "note": good to know.
+        "error": a fit is not reliable; "warning": check the column; "note": information.
     code : str
-        A word for programs, such as "constant" or "leak".
+        Machine-readable code, such as "constant" or "leak".
     columns : tuple of str
-        Which columns.
+        Affected columns.
     message : str
-        A sentence, with what to do.
+        Description and remedy.
 
     Examples
     --------
@@ -55,19 +55,19 @@ class Finding:
 
 
 class Findings(Sequence[Finding]):
-    """What a check found, the gravest first; print it.
+    """Findings about a table, most severe first. Print them for a summary.
 
     Parameters
     ----------
     found : iterable of Finding
-        In any order.
+        Findings in any order.
 
     Examples
     --------
     >>> from mercer.data import Table, check
     >>> findings = check(Table.of({"a": [1, 1, 1], "b": [1, 2, 3]}))
     >>> print(findings)
-    warning: Column 'a' has the same value in every row; it tells nothing.
+    warning: Column 'a' has the same value in every row; drop it.
     >>> findings.codes
     ['constant']
     """
@@ -101,7 +101,7 @@ class Findings(Sequence[Finding]):
         return "<Findings: " + ", ".join(f"{counts[level]} {level}s" for level in LEVELS) + ">"
 
     def __str__(self) -> str:
-        return "\n".join(map(str, self._found)) or "Nothing was found."
+        return "\n".join(map(str, self._found)) or "No findings."
 
     def _repr_html_(self) -> str:
         return "".join(f"<div>{escape(str(one))}</div>" for one in self._found) or str(self)
@@ -113,7 +113,7 @@ class Findings(Sequence[Finding]):
 
     @property
     def errors(self) -> list[Finding]:
-        """The findings after which no fit can be trusted."""
+        """Findings of level "error"."""
         return [one for one in self._found if one.level == "error"]
 
 
@@ -126,27 +126,27 @@ LEVELS_PER_ROW = 0.2  # categories for each row, beyond which most have hardly a
 
 
 def check_columns(table: Table, names: list[str]) -> Iterator[Finding]:
-    """Look at each column by itself."""
+    """Check each column separately."""
     gaps: dict[str, float] = {}
     for name in names:
         column = table.column(name)
         missing = column.missing
         share = float(missing.mean()) if len(missing) else 0.0
         if share == 1.0:
-            said = f"Column {name!r} has no entry at all; leave it out."
+            said = f"Column {name!r} has only missing values; drop it."
             yield Finding("warning", "empty", (name,), said)
             continue
         if 0.0 < share < GAPS:
             gaps[name] = share
         elif share >= GAPS:
-            said = f"Column {name!r} lacks {share:.0%} of its entries."
+            said = f"Column {name!r} has {share:.0%} missing values."
             yield Finding("warning", "gaps", (name,), said)
         yield from _entries(name, column, share)
     if gaps:
         worst = sorted(gaps, key=lambda name: -gaps[name])
         shown = ", ".join(f"{name!r} {gaps[name]:.1%}" for name in worst[:8])
         more = f" and {len(worst) - 8} more" if len(worst) > 8 else ""
-        said = f"Entries are missing in {len(gaps)} column(s): {shown}{more}."
+        said = f"Missing values in {len(gaps)} column(s): {shown}{more}."
         yield Finding("note", "gaps", tuple(worst), said)
 
 
@@ -154,15 +154,15 @@ def _entries(name: str, column: Column, share: float) -> Iterator[Finding]:
     values = column.values[~column.missing]
     constant = bool((values == values[0]).all())
     if constant and not share:
-        said = f"Column {name!r} has the same value in every row; it tells nothing."
+        said = f"Column {name!r} has the same value in every row; drop it."
         yield Finding("warning", "constant", (name,), said)
     elif constant:
-        said = f"Column {name!r} has one value wherever it is not missing."
+        said = f"Column {name!r} has the same value in all rows that are not missing."
         yield Finding("note", "constant", (name,), said)
     elif column.kind is Kind.IDENTIFIER:
         said = (
-            f"Column {name!r} looks like an identifier (a value of its own in nearly every row) "
-            "and is left out; call it a category, a text or a number if it is none."
+            f"Column {name!r} looks like an identifier (distinct values in nearly all rows) "
+            "and is ignored; to use it, set its kind to category, text or number."
         )
         yield Finding("note", "identifier", (name,), said)
     elif values.dtype.kind == "f":
@@ -175,12 +175,12 @@ def _numbers(name: str, column: Column) -> Iterator[Finding]:
     values = column.values
     infinite = int(np.isinf(values).sum())
     if infinite:
-        said = f"Column {name!r} has {infinite} infinite entries; fill them in, or leave it out."
+        said = f"Column {name!r} has {infinite} infinite entries; replace them or drop the column."
         yield Finding("error", "infinite", (name,), said)
     elif count_the_rows(values):
         said = (
-            f"Column {name!r} grows by one from row to row, as a row number does; drop it if it is "
-            "one. It is used as a number."
+            f"Column {name!r} increases by one per row like a row number, but is used as a number; "
+            "drop it if it is a row number."
         )
         yield Finding("warning", "row_number", (name,), said)
 
@@ -190,8 +190,8 @@ def _words(name: str, column: Column) -> Iterator[Finding]:
     different = set(present)
     if column.kind is Kind.CATEGORY and len(different) > max(2, LEVELS_PER_ROW * len(present)):
         said = (
-            f"Column {name!r} has {len(different)} categories in {len(present)} rows: most of them "
-            "have hardly a row to learn from."
+            f"Column {name!r} has {len(different)} categories in {len(present)} rows: most "
+            "have very few training rows."
         )
         yield Finding("note", "many_levels", (name,), said)
     if column.kind not in (Kind.CATEGORY, Kind.BINARY, Kind.IDENTIFIER):
@@ -199,8 +199,8 @@ def _words(name: str, column: Column) -> Iterator[Finding]:
     odd = sorted(word for word in different if number_of(word) is None)
     if column.parsed == "word" and 0 < len(odd) <= 3 < len(different) - len(odd):
         said = (
-            f"Column {name!r} is numbers but for {', '.join(map(repr, odd))}: if these stand for a "
-            "missing entry, name them in missing=..."
+            f"Column {name!r} is numeric except {', '.join(map(repr, odd))}: if these mark missing "
+            "values, pass them in missing=..."
         )
         yield Finding("warning", "numbers_as_words", (name,), said)
 
@@ -211,7 +211,7 @@ def _words(name: str, column: Column) -> Iterator[Finding]:
 
 
 def row_keys(table: Table, names: list[str]) -> Array:
-    """Return a number for each row that equal rows share (64 bits of a hash)."""
+    """Return a 64-bit hash of each row."""
     found = np.zeros(len(table), dtype=np.uint64)
     mix = np.uint64(0x9E3779B97F4A7C15)  # odd, without pattern: columns do not cancel
     with np.errstate(over="ignore"):
@@ -241,7 +241,7 @@ def _word_key(word: str | None) -> int:
 def check_rows(
     table: Table, names: list[str], target: str | None, test: Table | None
 ) -> Iterator[Finding]:
-    """Look for rows that come twice, contradict one another, or are in both splits."""
+    """Find duplicate rows, contradicting rows and rows shared with the test table."""
     if not names:
         return
     keys = row_keys(table, names)
@@ -251,16 +251,16 @@ def check_rows(
         copies, answers = len(table) - len(np.unique(whole)), len(np.unique(whole))
         if answers > different and are_labels(table[target][~table.column(target).missing]):
             said = (
-                f"{answers - different} rows contradict others: all features are equal, "
-                f"{target!r} is not. No model can be right on both."
+                f"{answers - different} rows contradict others: their features are equal, "
+                f"but {target!r} differs. No model can predict both correctly."
             )
             yield Finding("note", "contradiction", (target,), said)
     else:
         copies = len(table) - different
     if copies:
         said = (
-            f"{copies} of {len(table)} rows are copies of others; scores are too good where copies "
-            "are on both sides of a split (`fit` keeps them together)."
+            f"{copies} of {len(table)} rows are duplicates; scores are optimistic if duplicates "
+            "are in both parts of a split (`fit` keeps them together)."
         )
         yield Finding("warning" if copies > 0.01 * len(table) else "note", "copies", (), said)
     if test is not None:
@@ -268,20 +268,20 @@ def check_rows(
         both = np.isin(row_keys(test, common), row_keys(table, common)) if common else np.array([])
         if both.any():
             said = (
-                f"{int(both.sum())} of {len(test)} test rows are training rows, too; scores on "
-                "them say nothing about new rows."
+                f"{int(both.sum())} of {len(test)} test rows are also training rows; remove "
+                "them, because their scores do not apply to new rows."
             )
             yield Finding("error", "both_splits", (), said)
 
 
 def check_copied_columns(table: Table, names: list[str]) -> Iterator[Finding]:
-    """Look for columns that are copies of one another."""
+    """Find duplicate columns."""
     seen: dict[bytes, str] = {}
     for name in names:
         keys = _entry_keys(table[name])
         key = hashlib.blake2b(keys.tobytes(), digest_size=16).digest()
         if key in seen:
-            said = f"Columns {seen[key]!r} and {name!r} have the same entries; one is enough."
+            said = f"Columns {seen[key]!r} and {name!r} have the same entries; drop one."
             yield Finding("warning", "copied_column", (seen[key], name), said)
         else:
             seen[key] = name
@@ -297,19 +297,19 @@ _LEAST = 30  # rows from which on that cannot be chance
 
 
 def check_target(table: Table, names: list[str], target: str) -> Iterator[Finding]:
-    """Look at the column to predict, and for columns that give it away."""
+    """Check the target column, and find columns that leak it."""
     values = table[target]
     gaps = missing_of(values)
     if gaps.any():
-        said = f"Target {target!r} is missing in {int(gaps.sum())} rows, which are left out."
+        said = f"Target {target!r} is missing in {int(gaps.sum())} rows, which are ignored."
         yield Finding("warning", "target_gaps", (target,), said)
     if table.kinds[target] is Kind.IDENTIFIER:
-        said = f"Target {target!r} has a value of its own in nearly every row: nothing to learn."
+        said = f"Target {target!r} has distinct values in nearly all rows; it cannot be predicted."
         yield Finding("error", "target_identifier", (target,), said)
         return
     present = values[~gaps]
     if len(present) == 0 or bool((present == present[0]).all()):
-        said = f"Target {target!r} has one value only: nothing to learn."
+        said = f"Target {target!r} has only one value; there is nothing to predict."
         yield Finding("error", "one_class", (target,), said)
         return
     rows = table.rows(~gaps)
@@ -329,21 +329,21 @@ def _classes(labels: list[object], target: str) -> Iterator[Finding]:
             break
         level = "error" if count == 1 else "warning"
         said = (
-            f"Class {label!r} of {target!r} has {count} row(s); folds and tests need more. Join it "
-            "with another class, or leave its rows out."
+            f"Class {label!r} of {target!r} has {count} row(s), too few for folds and tests. "
+            "Merge it with another class or drop its rows."
         )
         yield Finding(level, "small_class", (target,), said)  # type: ignore[arg-type]
     most = counts.most_common(1)[0]
     if most[1] > 0.95 * len(labels):
         said = (
-            f"{most[1] / len(labels):.1%} of the rows are of class {most[0]!r}: always saying so "
-            "is right as often. Look at other scores than accuracy."
+            f"{most[1] / len(labels):.1%} of the rows are of class {most[0]!r}: a constant "
+            "prediction has the same accuracy. Use other scores."
         )
         yield Finding("warning", "imbalance", (target,), said)
 
 
 def _leaks_of_labels(rows: Table, names: list[str], target: str, codes: Array) -> Iterator[Finding]:
-    """Look for a column each value of which, or each stretch of which, belongs to one class."""
+    """Find columns whose values or intervals determine the class."""
     base = np.bincount(codes).max() / len(codes)
     for name in names:
         values = rows[name]
@@ -354,13 +354,13 @@ def _leaks_of_labels(rows: Table, names: list[str], target: str, codes: Array) -
         else:
             score = _share_by_stretch(values.astype(np.float64), codes)
         if score >= LEAK and base < LEAK:
-            yield _leak(name, target, f"tells {score:.1%} of the answers by itself")
+            yield _leak(name, target, f"alone predicts {score:.1%} of the rows correctly")
 
 
 def _share_by_value(values: Array, codes: Array) -> float:
-    """Return the share of rows that the commonest class of each value gets right.
+    """Return the fraction of rows in the most frequent class of their value.
 
-    Values that come once cannot be learnt from, and do not count.
+    Values that occur once are ignored.
     """
     seen: dict[object, Counter[int]] = {}
     for value, code in zip(values.tolist(), codes.tolist(), strict=True):
@@ -370,7 +370,7 @@ def _share_by_value(values: Array, codes: Array) -> float:
 
 
 def _share_by_stretch(values: Array, codes: Array) -> float:
-    """Return the share of rows that are right when the line is cut once for each class."""
+    """Return the accuracy of the best split into one interval per class."""
     order = np.argsort(values, kind="stable")
     sorted_codes, sorted_values = codes[order], values[order]
     changes = sorted_codes[1:] != sorted_codes[:-1]
@@ -391,7 +391,7 @@ def _leaks_of_numbers(
             continue
         score = abs(float(np.corrcoef(_ranks(values), rank)[0, 1]))
         if score >= LEAK:
-            yield _leak(name, target, f"has the rank correlation {score:.4f} with it")
+            yield _leak(name, target, f"has a rank correlation of {score:.4f} with the target")
 
 
 def _ranks(values: Array) -> Array:
@@ -406,8 +406,8 @@ def _leak(name: str, target: str, why: str) -> Finding:
         "warning",
         "leak",
         (name, target),
-        f"Column {name!r} gives {target!r} away: it {why}. Is it known before the answer is? If "
-        "not, leave it out.",
+        f"Column {name!r} may leak {target!r}: it {why}. Drop it if it is unknown at prediction "
+        "time.",
     )
 
 
@@ -420,21 +420,21 @@ FEW_ROWS = 50  # of which a score has an error of more than 0.1
 
 
 def check(table: Table, target: str | None = None, test: Table | None = None) -> Findings:
-    """Look for what would spoil a fit: gaps, constants, copies, leaks, classes too small.
+    """Find problems in a table: missing values, constants, duplicates, leaks, small classes.
 
     Parameters
     ----------
     table : Table
         Training rows.
     target : str, optional
-        The column to predict.
+        Column to predict.
     test : Table, optional
-        Rows that the fit will be judged by.
+        Test rows.
 
     Returns
     -------
     Findings
-        Errors first, then warnings and notes; print them. Codes: "empty", "constant", "gaps",
+        Errors, then warnings and notes. Codes: "empty", "constant", "gaps",
         "identifier", "row_number", "infinite", "numbers_as_words", "many_levels", "copies",
         "copied_column", "contradiction", "target_gaps", "target_identifier", "one_class",
         "small_class", "imbalance", "leak", "both_splits", "columns_differ", "new_levels",
@@ -463,10 +463,10 @@ def _all(table: Table, target: str | None, test: Table | None) -> Iterator[Findi
         return
     names = [name for name in table.dense_columns if name != target][:MOST_COLUMNS]
     if table.csr is not None:
-        said = f"{len(table.sparse_columns)} sparse columns were not looked at one by one."
+        said = f"{len(table.sparse_columns)} sparse columns were not checked separately."
         yield Finding("note", "sparse", (), said)
     if len(table) < FEW_ROWS and target is not None:
-        said = f"{len(table)} rows are few to learn from, and fewer to be judged by."
+        said = f"{len(table)} rows are too few for a reliable fit and evaluation."
         yield Finding("warning", "few_rows", (), said)
     yield from check_columns(table, names)
     yield from check_copied_columns(table, names)
@@ -479,10 +479,11 @@ def _all(table: Table, target: str | None, test: Table | None) -> Iterator[Findi
 
 
 def _differences(table: Table, names: list[str], test: Table) -> Iterator[Finding]:
-    """Look at what the test rows lack, and at levels that training rows do not have."""
+    """Check the test table for missing columns and new categories."""
     lacking = tuple(name for name in names if name not in test)
     if lacking:
-        said = f"The test rows lack {len(lacking)} column(s): {', '.join(map(repr, lacking[:8]))}."
+        shown = ", ".join(map(repr, lacking[:8]))
+        said = f"The test table lacks {len(lacking)} column(s): {shown}."
         yield Finding("error", "columns_differ", lacking, said)
     for name in names:
         if name in lacking or table.kinds[name].value not in ("category", "binary"):
@@ -491,7 +492,7 @@ def _differences(table: Table, names: list[str], test: Table) -> Iterator[Findin
         new = [value for value in set(test[name].tolist()) if value not in known and value == value]  # noqa: PLR0124
         if new:
             said = (
-                f"Column {name!r} has {len(new)} value(s) in the test rows that no training row "
-                f"has, such as {min(new)!r}."
+                f"Column {name!r} has {len(new)} value(s) in the test rows that the training "
+                f"rows do not have, such as {min(new)!r}."
             )
             yield Finding("note", "new_levels", (name,), said)

@@ -1,4 +1,4 @@
-"""Class `Column`: entries and kind; labels or quantities."""
+"""Class `Column`: entries and kind; detection of labels."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _DAY = np.timedelta64(1, "D")
 
 @dataclass(frozen=True, eq=False)
 class Column:
-    """Entries of one kind.
+    """A column of a table.
 
     Attributes
     ----------
     values : array
-        float64 with nan, objects (str, or None where missing), or datetime64[us] with NaT.
+        float64 with nan, objects (str, or None if missing), or datetime64[us] with NaT.
     kind : Kind
-        What they are.
+        Kind of the column.
     parsed : {"number", "word", "date"}
-        What the entries of a file are read as, before they are turned into this kind: codes that
-        were read as numbers, "007", are the words "7" later on, too.
+        Type of the entries when read from a file, before conversion to the kind. For example,
+        codes "007" read as numbers become the words "7".
     """
 
     values: Array
@@ -46,7 +46,7 @@ class Column:
 
     @staticmethod
     def of(name: str, values: Array, kind: Kind | None = None) -> Column:
-        """Make a column of entries, of a given kind or of the one that they look like."""
+        """Create a column of a given or inferred kind."""
         truths = truths_in(values) if kind is None else None
         if truths is not None:  # as data frames hold them, so that the same model is fitted
             values, kind = truths, Kind.BINARY
@@ -57,7 +57,7 @@ class Column:
         return column.as_kind(name, kind)
 
     def as_kind(self, name: str, kind: Kind) -> Column:
-        """Return the column as another kind; entries that cannot be of that kind are named."""
+        """Convert the column to another kind. Raise if an entry cannot be converted."""
         values, parsed = self.values, self.parsed
         if kind in _WORDS:
             values = as_words(values)
@@ -68,14 +68,14 @@ class Column:
             parsed, values = "date", _as_dates(name, values)
         elif len(different(values)) > 2:
             raise DataError(
-                f"has {len(different(values))} different values; a binary column has two at most. "
-                "Call it a category or a number",
+                f"has {len(different(values))} distinct values; a binary column has at most two. "
+                "Use the kind category or number",
                 column=name,
             )
         return Column(_locked(values), kind, parsed)
 
     def take(self, index: Any) -> Column:
-        """Choose rows."""
+        """Select rows."""
         return Column(_locked(self.values[index]), self.kind, self.parsed)
 
     @property
@@ -85,7 +85,7 @@ class Column:
 
 
 def _are_dates(values: Array) -> bool:
-    """Return whether words are dates, all that are there: wherever they come from."""
+    """Return whether all words that are not missing are dates."""
     if values.dtype.kind != "O":
         return False
     present = {entry for entry in values.tolist() if entry is not None}
@@ -93,7 +93,7 @@ def _are_dates(values: Array) -> bool:
 
 
 def truths_in(values: Array) -> Array | None:
-    """Return 1 and 0 for words that are all true or false; None for others."""
+    """Convert words that are all true or false to 1 and 0; otherwise return None."""
     if values.dtype.kind != "O":
         return None
     known = {entry: truth_of(entry) for entry in set(values.tolist()) if entry is not None}
@@ -112,14 +112,14 @@ def missing_of(values: Array) -> Array:
 
 
 def different(values: Array) -> list[Any]:
-    """Return the different entries that are not missing, in order."""
+    """Return the distinct entries that are not missing, sorted."""
     if values.dtype.kind == "O":
         return sorted({entry for entry in values.tolist() if entry is not None})
     return list(np.unique(values[~missing_of(values)]).tolist())
 
 
 def as_words(values: Array) -> Array:
-    """Write entries as words: whole numbers without a point, dates as in ISO 8601."""
+    """Convert entries to words: integers without a decimal point, dates in ISO 8601."""
     if values.dtype.kind == "O":
         return values
     if values.dtype.kind == "M":
@@ -130,7 +130,7 @@ def as_words(values: Array) -> Array:
 
 
 def word_of(number: float) -> str:
-    """Write a number as a word.
+    """Convert a number to a word.
 
     Examples
     --------
@@ -159,8 +159,8 @@ def _as_numbers(name: str, values: Array) -> Array:
         number = truth_of(entry) if number is None else number
         if number is None:
             raise DataError(
-                f"{shorten(entry)!r} in row {row} is not a number; call the column a category, or "
-                "name this word among the missing ones",
+                f"{shorten(entry)!r} in row {row} is not a number; use the kind category, or "
+                "add this word to missing",
                 column=name,
             )
         found[row] = number
@@ -172,8 +172,8 @@ def _as_dates(name: str, values: Array) -> Array:
         return values
     if values.dtype.kind == "f":
         raise DataError(
-            "holds numbers, and nothing says what days they are; write dates as 2024-12-31, or "
-            "leave them numbers",
+            "holds numbers, which cannot be converted to dates; write dates as 2024-12-31, or "
+            "use the kind number",
             column=name,
         )
     entries = values.tolist()
@@ -194,7 +194,7 @@ def _as_dates(name: str, values: Array) -> Array:
 
 
 def entries_of(name: str, values: Sequence[Any]) -> Array:
-    """Turn Python values into the array of a column: numbers, dates, or words."""
+    """Convert Python values to an array of numbers, dates or words."""
     present = [entry for entry in values if not is_missing(entry)]
     if all(isinstance(entry, Real | np.bool_) for entry in present):
         try:
@@ -202,7 +202,7 @@ def entries_of(name: str, values: Sequence[Any]) -> Array:
                 [np.nan if is_missing(entry) else float(entry) for entry in values], dtype=float
             )
         except OverflowError:
-            raise DataError("holds an integer beyond float64", column=name) from None
+            raise DataError("holds an integer out of range of float64", column=name) from None
     if present and all(
         isinstance(entry, datetime | np.datetime64) or _is_day(entry) for entry in present
     ):
@@ -268,16 +268,15 @@ ROWS = 3  # of each of those: two to learn from and one to judge by; a quantity 
 
 
 def are_labels(y: Array) -> bool:
-    """Tell labels from a quantity.
+    """Return whether a target contains labels instead of a numeric quantity.
 
-    Words and truth values are labels. So are whole numbers of at most 10 different values, and
-    whole numbers of at most 30 that count on from 0 or 1 with three rows each, as numbers of
-    classes do. Everything else is a quantity.
+    Words and Boolean values are labels. So are integers with at most 10 distinct values, and
+    integers with at most 30 consecutive values from 0 or 1 and three rows each.
 
     Parameters
     ----------
     y : (n,) array
-        Without missing entries.
+        Target without missing values.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Errors of data that cannot be read, and limits on the size of files."""
+"""Errors for invalid data, and limits on the size of files."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from typing import Any
 
 
 class DataError(ValueError):
-    """Data that cannot be read or used as asked, with the place.
+    """Invalid data, with file, line and column.
 
     Parameters
     ----------
     message : str
-        What is wrong, and what to do instead.
+        Problem and remedy.
     source : str
-        The file, or nothing.
+        File, or "".
     line : int, optional
-        Line of the file, from one.
+        Line of the file, starting at one.
     column : str or int, optional
-        Name of the column, or its place in the line, from one.
+        Name of the column, or its number in the line, starting at one.
 
     Examples
     --------
@@ -45,7 +45,7 @@ class DataError(ValueError):
         if column is not None:
             shown = shorten(repr(column), 80) if isinstance(column, str) else str(column)
             places.append(f"column {shown}")
-        # "column 'age' has ..." is a sentence as it is
+        # "column 'age' has ..." is a complete sentence
         joint = " " if column is not None and message.startswith(("has ", "holds ")) else ": "
         super().__init__(", ".join(places) + joint + message if places else message)
 
@@ -54,7 +54,7 @@ class DataError(ValueError):
         return _again, (self.message, place)
 
     def at(self, source: str = "", line: int | None = None) -> DataError:
-        """Return the error with a place that was not known where it was raised."""
+        """Return the error with additional file, line or column."""
         return DataError(
             self.message,
             source=self.source or source,
@@ -68,7 +68,7 @@ def _again(message: str, place: dict[str, Any]) -> DataError:
 
 
 def shorten(text: str, most: int = 60) -> str:
-    """Cut a text that is too long to be shown."""
+    """Shorten a text for display."""
     return text if len(text) <= most else text[: most - 3] + "..."
 
 
@@ -79,7 +79,7 @@ def shorten(text: str, most: int = 60) -> str:
 
 @dataclass(frozen=True)
 class Limits:
-    """Sizes that a file may have. None is unlimited.
+    """Limits on the size of a file. None means no limit.
 
     Readers check the size after decompression, the sizes that headers declare, and the length of
     lines before they allocate memory.
@@ -87,16 +87,16 @@ class Limits:
     Attributes
     ----------
     bytes : int or None
-        Bytes of the file after decompression. In Parquet, a word counts each time it occurs, and a
+        Bytes of the file after decompression. In Parquet, each occurrence of a word counts, and a
         number counts 8 bytes.
     rows : int or None
-        Rows.
+        Number of rows.
     columns : int or None
-        Columns, or the largest index of a sparse row.
+        Number of columns, or the largest index of a sparse row.
     line : int
-        Bytes of one line of a text file.
+        Bytes per line of a text file.
     field : int
-        Characters of one entry.
+        Characters per entry.
 
     Examples
     --------
@@ -111,7 +111,7 @@ class Limits:
     field: int = 131_072  # the limit of Python's csv module
 
     def check(self, what: str, size: int, source: str = "", line: int | None = None) -> None:
-        """Raise if a size is beyond the limit of that name."""
+        """Raise if a size exceeds a limit."""
         most = getattr(self, what)
         if most is not None and size > most:
             words = {"field": "characters in one entry", "line": "bytes in one line"}

@@ -1,4 +1,4 @@
-"""Kinds of columns, how they are inferred, and the parsing of cells."""
+"""Column kinds: inference, and parsing of cells."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING = (
     "", "?", ".", "NA", "N/A", "n/a", "na", "#N/A", "#NA", "<NA>", "NaN", "nan", "NAN", "-nan",
     "-NaN", "NaT", "null", "NULL", "Null", "None",
 )  # fmt: skip
-"""Words that stand for a missing entry: those of pandas, ARFF, R and SAS."""
+"""Default markers of missing values: those of pandas, ARFF, R and SAS."""
 
 # `++` and `*+` never give back what they took: no word takes longer than its length
 _NUMBER = re.compile(r"[+-]?(\d++(\.\d*+)?|\.\d++)([eE][+-]?\d++)?", re.ASCII)
@@ -32,7 +32,7 @@ _DATE = re.compile(
 
 
 def number_of(word: str) -> float | None:
-    """Read a number; nothing if it is none, and infinity for one beyond float64.
+    """Parse a number. Return None if invalid, and infinity out of range of float64.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def number_of(word: str) -> float | None:
 
 
 def truth_of(word: str) -> float | None:
-    """Read a truth value as 1 or 0, in any case; nothing if it is none.
+    """Parse true or false in any case as 1 or 0. Return None if invalid.
 
     Examples
     --------
@@ -57,13 +57,13 @@ def truth_of(word: str) -> float | None:
 
 
 def overflows(word: str) -> bool:
-    """Return whether digits stand for a number beyond float64, such as 1e400."""
+    """Return whether a number is out of range of float64, such as 1e400."""
     word = word.strip()
     return bool(_NUMBER.fullmatch(word)) and isinf(float(word))
 
 
 def has_decimal_comma(word: str) -> bool:
-    """Return whether a word is a number in the way of 3,14.
+    """Return whether a word is a number with a decimal comma, such as 3,14.
 
     Examples
     --------
@@ -74,7 +74,7 @@ def has_decimal_comma(word: str) -> bool:
 
 
 def date_of(word: str) -> datetime | None:
-    """Read a date of ISO 8601 (2024-12-31, 2024/12/31, 2024-12-31T23:59:59Z), as UTC.
+    """Parse a date of ISO 8601 (2024-12-31, 2024/12/31, 2024-12-31T23:59:59Z) as UTC.
 
     Examples
     --------
@@ -121,7 +121,7 @@ _LIKE_ID = re.compile(
 
 
 class Kind(Enum):
-    """What the entries of a column are.
+    """Kind of a column.
 
     Examples
     --------
@@ -140,7 +140,7 @@ class Kind(Enum):
 
     @property
     def entries(self) -> str:
-        """The word for several entries, as in "holds categories"."""
+        """Plural for messages, as in "holds categories"."""
         plural = {"category": "categories", "binary": "one of two values", "text": "text"}
         return plural.get(self.value, self.value + "s")
 
@@ -159,7 +159,7 @@ def kind_named(kind: Any) -> Kind:
         return Kind(str(kind).lower())
     except ValueError:
         known = ", ".join(one.value for one in Kind)
-        raise ValueError(f"kind {kind!r} is none of: {known}") from None
+        raise ValueError(f"kind {kind!r} must be one of {known}") from None
 
 
 def kind_of(name: str, values: Array) -> Kind:
@@ -168,7 +168,7 @@ def kind_of(name: str, values: Array) -> Kind:
     Parameters
     ----------
     name : str
-        Of the column.
+        Name of the column.
     values : array
         Numbers with nan, words with None, or dates with NaT.
 
@@ -198,7 +198,7 @@ def kind_of(name: str, values: Array) -> Kind:
 
 
 def words_of_an_entry(present: list[str]) -> float:
-    """Return how many words a typical entry has (the median)."""
+    """Return the median number of words per entry."""
     some = present[:: max(1, len(present) // SAMPLE)]
     return float(np.median([len(WORD.findall(text)) for text in some])) if some else 0.0
 
@@ -217,12 +217,12 @@ def _kind_of_numbers(name: str, values: Array) -> Kind:
 
 
 def are_all_different(values: Array) -> bool:
-    """Return whether whole numbers are pairwise different; fractions are measurements."""
+    """Return whether entries are distinct integers."""
     if len(values) <= 2 or not bool((values == np.floor(values)).all()):
         return False
     return len(np.unique(values)) == len(values)
 
 
 def count_the_rows(values: Array) -> bool:
-    """Return whether numbers grow by one from row to row, as a row number does."""
+    """Return whether numbers increase by one per row."""
     return len(values) > FEW_WORDS and bool((np.diff(values) == 1.0).all())

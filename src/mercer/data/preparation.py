@@ -28,16 +28,16 @@ PERIODS = {"year": 365.2425, "week": 7.0, "day": 1.0}
 
 
 def days_of(values: Array) -> Array:
-    """Return days since 1970, with nan where a date is missing."""
+    """Return days since 1970, with nan for missing dates."""
     days = (values - np.datetime64(0, "us")) / DAY
     return np.where(np.isnat(values), np.nan, days)
 
 
 def cycles_in(values: Array) -> list[str]:
-    """Return the cycles that dates go through: the year, the week, the day.
+    """Return the cycles of dates: year, week, day.
 
-    A year is one if the dates span one, a week if they span two; the time of day matters if not
-    all entries have the same.
+    Includes the year if the dates span one, the week if they span two, and the day unless all
+    entries have the same time of day.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def cycles_in(values: Array) -> list[str]:
 
 
 def parts_of(values: Array, cycles: list[str]) -> Array:
-    """Return days, and sine and cosine of the place in each cycle, as columns."""
+    """Return days, and sine and cosine of the phase in each cycle, as columns."""
     days = days_of(values)
     turns = [2.0 * np.pi * days / PERIODS[cycle] for cycle in cycles]
     waves = [wave for turn in turns for wave in (np.sin(turn), np.cos(turn))]
@@ -98,7 +98,7 @@ def words_in(texts: Iterable[str | None], most: int) -> list[str]:
 
 
 def counts_of(texts: Sequence[str | None], words: Sequence[str]) -> Any:
-    """Return how often each word comes in each text, as CSR; what is missing says nothing."""
+    """Return word counts of texts as CSR. Missing texts have no words."""
     place = {word: k for k, word in enumerate(words)}
     indptr, indices, counts = [0], [], []
     for text in texts:
@@ -115,14 +115,14 @@ def counts_of(texts: Sequence[str | None], words: Sequence[str]) -> Any:
 
 
 def weights_of(counts: Any) -> Array:
-    """Return what each word weighs: more, the fewer the texts that have it."""
+    """Return inverse document frequencies of words."""
     n, width = counts.shape
     having = np.bincount(counts.indices, minlength=width)
     return np.asarray(np.log((1.0 + n) / (1.0 + having)) + 1.0)
 
 
 def weighted(counts: Any, weights: Array) -> Any:
-    """Return weighted rows of length one."""
+    """Return weighted rows of norm one."""
     values = (1.0 + np.log(counts.data)) * weights[counts.indices]
     rows = sparse.csr_array((values, counts.indices, counts.indptr), shape=counts.shape)
     norms = np.sqrt(np.asarray(rows.multiply(rows).sum(axis=1)).ravel())
@@ -151,7 +151,7 @@ MISSING_LEVEL = "(missing)"
 
 
 def plan_of(table: Table, most_words: int = MOST_WORDS) -> dict[str, Any]:
-    """Decide which columns a table becomes.
+    """Determine the features of a table.
 
     Examples
     --------
@@ -169,7 +169,7 @@ def plan_of(table: Table, most_words: int = MOST_WORDS) -> dict[str, Any]:
             continue
         if values.dtype.kind == "f":
             if np.isinf(values).any():
-                raise DataError("has infinite entries; fill them in, or drop it", column=name)
+                raise DataError("has infinite entries; replace or drop them", column=name)
             plan["numbers"].append(name)
         elif kind is Kind.DATE:
             plan["dates"].append(name)
@@ -184,7 +184,7 @@ def plan_of(table: Table, most_words: int = MOST_WORDS) -> dict[str, Any]:
 
 
 def kinds_in(plan: dict[str, Any]) -> dict[str, Kind]:
-    """Return the kinds that a plan sees its columns as."""
+    """Return the column kinds of a plan."""
     found = dict.fromkeys(plan["numbers"], Kind.NUMBER) | dict.fromkeys(plan["dates"], Kind.DATE)
     found |= dict.fromkeys(plan["levels"], Kind.CATEGORY) | dict.fromkeys(plan["words"], Kind.TEXT)
     return found | dict.fromkeys(plan["sparse"], Kind.NUMBER)
@@ -199,16 +199,16 @@ _WIDE = 500  # levels in all: beyond, most of a row is zeros, and rows are held 
 
 @dataclass(frozen=True)
 class Block:
-    """Neighbouring columns of one kind.
+    """Adjacent features of one kind.
 
     Attributes
     ----------
     name : str
         "numbers", "dates", "categories", or "text" with the name of the column.
     kind : Kind
-        What they were made of.
+        Kind of the original columns.
     start, stop : int
-        The columns from `start` up to, not including, `stop`.
+        Range of the features, excluding `stop`.
     """
 
     name: str
@@ -218,49 +218,49 @@ class Block:
 
 
 class TablePreparation(TransformerMixin, BaseEstimator):
-    """Turn a table of mixed columns with gaps into rows of numbers.
+    """Convert a table with mixed columns and missing values to numeric features.
 
-    - Numbers, and binary columns of numbers: gaps are filled by the median, then
-      z = (x - mean) / standard deviation. A column with gaps in the training rows gets a further
-      column that is 1 where the entry was missing.
-    - Dates: days since 1970, and sine and cosine of the place in the year, the week and the day
-      where the dates go through these; then as numbers.
-    - Categories, and binary columns of words: one column for each level, 0 or 1, so that the
-      linear kernel counts the columns in which two rows agree. "Missing" is a level of its own if
-      training rows have gaps; a level not seen there is all zeros.
+    - Numbers and binary columns of numbers: missing values are imputed by the median, then
+      z = (x - mean) / standard deviation. If a column has missing values in the training rows, an
+      indicator feature is added.
+    - Dates: days since 1970, and sine and cosine of the phase in the year, week and day if the
+      dates span these cycles; then as for numbers.
+    - Categories and binary columns of words: one 0-1 feature per level, so that the linear kernel
+      counts the columns in which two rows agree. Missing values are a level if the training rows
+      have any. New levels are all zeros.
     - Text: word counts weighted as in scikit-learn's `TfidfVectorizer` with `sublinear_tf`.
-    - Numbers that are held sparse (`Table.csr`) are divided by their standard deviation and not
-      centred, so that zeros stay zeros; an entry that is not there is 0, not missing.
-    - Identifiers are left out.
+    - Sparse numbers (`Table.csr`) are divided by their standard deviation and not centered, so
+      that zeros remain zeros. Entries that are not stored are 0, not missing.
+    - Identifiers are ignored.
 
     Parameters
     ----------
     plan : dict, optional
-        Columns, levels and words, as `plan_` holds them; by default made of the rows of the fit.
-        A plan made of all rows gives every fold the same columns.
+        Columns, levels and words in the form of `plan_`. If None, determined in `fit`. A plan of
+        all rows gives every fold the same features.
     most_words : int
-        The most frequent words of a text are kept, so many.
+        Maximum number of words of a text column; the most frequent are kept.
 
     Attributes
     ----------
     plan_ : dict of lists and dicts of str
-        Which columns, levels and words there are.
+        Columns, levels and words.
     medians_, means_, scales_ : arrays
-        Of numbers and of what dates become.
+        Statistics of numeric and date features.
     sparse_scales_ : array
-        Standard deviations of the numbers that are held sparse.
+        Standard deviations of sparse numbers.
     weights_ : dict of str to array
-        For each text what its words weigh.
+        Word weights of each text column.
     feature_names_in_ : array of str
         Columns of the training table.
     blocks_ : list of Block
-        Which columns of the result are of which kind.
+        Kinds of the features.
 
     Notes
     -----
-    What is fitted is lists of words and float64 arrays, nothing else: a file that holds the
-    parameters and `plan_`, `medians_`, `means_`, `scales_`, `sparse_scales_`, `weights_`,
-    `feature_names_in_` and `n_features_in_` holds it whole; `blocks_` follows from those.
+    The fitted state consists of lists of words and float64 arrays. The parameters and `plan_`,
+    `medians_`, `means_`, `scales_`, `sparse_scales_`, `weights_`, `feature_names_in_` and
+    `n_features_in_` are sufficient to store it; `blocks_` is derived from them.
 
     Examples
     --------
@@ -280,7 +280,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         self.most_words = most_words
 
     def fit(self, X: Any, y: Any = None) -> TablePreparation:
-        """Learn columns, levels, words and scales.
+        """Fit columns, levels, words and scales.
 
         Parameters
         ----------
@@ -296,20 +296,20 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **more: Any) -> Points:
-        """Learn from rows and return them as numbers."""
+        """Fit to rows and transform them."""
         return self._learn(X)
 
     def transform(self, X: Any) -> Points:
-        """Return rows as numbers.
+        """Transform rows to numeric features.
 
         Parameters
         ----------
         X : Table, data frame or array of mixed entries
-            Rows with the columns of the training rows; others are not looked at.
+            Rows with the columns of the training rows. Other columns are ignored.
 
         Returns
         -------
-        (n, d) float64 array, or CSR array where there are texts or many levels
+        (n, d) float64 array, or CSR array if there are texts or many levels
         """
         check_is_fitted(self)
         plan = self.plan_
@@ -324,7 +324,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return self._joined(table, numbers, self._counts(table), self._sparse(table))
 
     def _learn(self, X: Any) -> Points:
-        """Learn, and return the training rows on the way, whose words are counted once."""
+        """Fit and transform, counting words only once."""
         if self.plan is None:
             table = Table.of(X)
             plan = plan_of(table, self.most_words)
@@ -334,7 +334,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         if not len(table):
             raise DataError("TablePreparation: the table has no rows")
         if not kinds_in(plan):
-            raise DataError("the table has no column that tells anything about other rows")
+            raise DataError("TablePreparation: all columns are identifiers or constant")
         self.plan_ = plan
         self.feature_names_in_ = np.array(table.columns, dtype=object)
         self.n_features_in_ = len(table.columns)
@@ -353,7 +353,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
     # --- parts ------------------------------------------------------------------------------
 
     def _table(self, X: Any, plan: dict[str, Any]) -> Table:
-        """Return the columns of the plan, as the kinds that it sees them as."""
+        """Return the columns of the plan with its kinds."""
         kinds = kinds_in(plan)
         if isinstance(X, Table):
             have = X.columns
@@ -365,12 +365,12 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         if lacking:
             shown = ", ".join(map(repr, lacking[:5])) + (", ..." if len(lacking) > 5 else "")
             raise DataError(
-                f"the table lacks {len(lacking)} column(s) of the training rows: {shown}"
+                f"the table lacks {len(lacking)} column(s) of the training table: {shown}"
             )
         return Table.of(X, kinds=kinds, columns=list(kinds))
 
     def _numbers(self, table: Table) -> Array:
-        """Return numbers and what dates become, with nan where entries are missing."""
+        """Return numeric and date features, with nan for missing values."""
         plan = self.plan_
         numbers = np.empty((len(table), len(plan["numbers"])))
         for place, name in enumerate(plan["numbers"]):
@@ -380,7 +380,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         infinite = np.flatnonzero(np.isinf(found).any(axis=0))
         if len(infinite):
             name = plan["numbers"][infinite[0]]
-            raise DataError("has infinite entries; fill them in, or drop it", column=name)
+            raise DataError("has infinite entries; replace or drop them", column=name)
         return found
 
     def _counts(self, table: Table) -> dict[str, Any]:
@@ -389,7 +389,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return {name: counts_of(table[name].tolist(), words) for name, words in texts}
 
     def _sparse(self, table: Table) -> Any:
-        """Return the columns that are held sparse, or None if there are none."""
+        """Return the sparse columns, or None if there are none."""
         names = self.plan_["sparse"]
         return sparse.csr_array(table[names].matrix()) if names else None
 
@@ -420,7 +420,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
 
     @property
     def blocks_(self) -> list[Block]:
-        """Which columns of the result are of which kind."""
+        """Kinds of the features."""
         check_is_fitted(self)
         plan, gaps = self.plan_, set(self.plan_["gaps"])
         widths = [("numbers", Kind.NUMBER, sum(1 + (n in gaps) for n in plan["numbers"]))]
@@ -437,7 +437,7 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         ]
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Return a name for each column of the result."""
+        """Return the feature names."""
         check_is_fitted(self)
         plan, gaps = self.plan_, set(self.plan_["gaps"])
         names = [*plan["numbers"], *(f"{n}_missing" for n in plan["numbers"] if n in gaps)]
@@ -451,46 +451,46 @@ class TablePreparation(TransformerMixin, BaseEstimator):
         return np.array(names, dtype=object)
 
     def describe(self) -> list[str]:
-        """Say in sentences what is done to the columns.
+        """Describe the preprocessing of the columns.
 
         Examples
         --------
         >>> table = Table.of({"age": [20, None, 40], "town": ["Ulm", "Bern", "Ulm"]})
         >>> for sentence in TablePreparation().fit(table).describe():
         ...     print(sentence)
-        Numbers ('age'): gaps are filled by the median, then mean 0 and standard deviation 1.
-        Where 'age' is missing, a column of its own says so.
-        Categories ('town'): a column of 0 and 1 for each level, 2 in all; new levels are all 0.
+        Numbers ('age'): median imputation, then mean 0 and standard deviation 1.
+        Missing values of 'age' have an indicator feature.
+        Categories ('town'): one 0-1 feature per level, 2 in total; new levels are all 0.
         """
         check_is_fitted(self)
         plan, gaps = self.plan_, set(self.plan_["gaps"])
         said = []
         if plan["numbers"]:
             said.append(
-                f"Numbers ({_list(plan['numbers'])}): gaps are filled by the median, then mean 0 "
+                f"Numbers ({_list(plan['numbers'])}): median imputation, then mean 0 "
                 "and standard deviation 1."
             )
         for name in plan["dates"]:
             cycles = ", ".join(plan["cycles"][name])
-            also = f", and the place in the {cycles} as sine and cosine" if cycles else ""
+            also = f", and the phase in the {cycles} as sine and cosine" if cycles else ""
             said.append(f"Date {name!r}: days since 1970{also}; then as numbers.")
         absent = [name for name in [*plan["numbers"], *plan["dates"]] if name in gaps]
         if absent:
-            said.append(f"Where {_list(absent)} is missing, a column of its own says so.")
+            said.append(f"Missing values of {_list(absent)} have an indicator feature.")
         if plan["levels"]:
             said.append(
-                f"Categories ({_list(plan['levels'])}): a column of 0 and 1 for each level, "
-                f"{self._level_count()} in all; new levels are all 0."
+                f"Categories ({_list(plan['levels'])}): one 0-1 feature per level, "
+                f"{self._level_count()} in total; new levels are all 0."
             )
             absent = [name for name in plan["levels"] if name in gaps]
             if absent:
-                said.append(f"Missing is a level of its own in {_list(absent)}.")
+                said.append(f"Missing values are a level of {_list(absent)}.")
         for name, words in plan["words"].items():
-            said.append(f"Text {name!r}: {len(words)} words, weighted by tf-idf, rows of length 1.")
+            said.append(f"Text {name!r}: {len(words)} words, tf-idf weights, rows of norm 1.")
         if plan["sparse"]:
             said.append(f"Sparse numbers ({len(plan['sparse'])} columns): standard deviation 1.")
         if plan["left_out"]:
-            said.append(f"Left out as identifiers: {_list(plan['left_out'])}.")
+            said.append(f"Ignored identifiers: {_list(plan['left_out'])}.")
         return said
 
 
@@ -502,7 +502,7 @@ def _list(names: Any) -> str:
 
 
 def _medians(numbers: Array, gaps: Array) -> Array:
-    """Return the medians of what is there; 0 for a column without entries."""
+    """Return medians without missing values; 0 for a column without entries."""
     found = np.zeros(numbers.shape[1])
     for k in range(numbers.shape[1]):
         present = numbers[~gaps[:, k], k]
@@ -511,7 +511,7 @@ def _medians(numbers: Array, gaps: Array) -> Array:
 
 
 def _moments(numbers: Array, plan: dict[str, Any]) -> tuple[Array, Array]:
-    """Return means and standard deviations; 1 where these are rounding, as in scikit-learn."""
+    """Return means and standard deviations; 1 for constant columns, as in scikit-learn."""
     n, eps = len(numbers), np.finfo(np.float64).eps
     with np.errstate(over="ignore", invalid="ignore"):
         means, variances = numbers.mean(axis=0), np.var(numbers, axis=0)
@@ -543,7 +543,7 @@ def _absent(table: Table, name: str) -> Array:
 
 
 def _one_hot(values: Array, levels: list[str], gaps: bool, as_sparse: bool) -> Any:
-    """Return a column for each level, and one for missing entries if training rows had them."""
+    """Return a feature per level, and one for missing values if training rows have any."""
     place: dict[str | None, int] = {level: k for k, level in enumerate(levels)}
     if gaps:
         place[None] = len(levels)

@@ -27,22 +27,22 @@ from mercer.rows.points import as_points, is_sparse
 
 @dataclass(frozen=True)
 class Schema:
-    """Names and kinds of columns, and how the file was written that they were read from.
+    """Names and kinds of columns, and the format of their file.
 
-    `read_blocks` reads new rows by the schema of the training rows, so that a column is what it
-    was then, whatever the new entries look like.
+    `read_blocks` reads new rows with the schema of the training rows, so that columns have the
+    same kinds independently of the new entries.
 
     Attributes
     ----------
     kinds : dict of str to Kind
-        Columns in order.
+        Column kinds in order.
     parsed : dict of str to {"number", "word", "date"}
-        What the entries of a file are read as, before they become that kind.
+        Types of the entries when read from a file, before conversion to the kinds.
     format : str
-        Of the file: "csv", "parquet", "jsonl", "arff", "libsvm", "npz"; nothing for tables
-        made in memory.
+        File format: "csv", "parquet", "jsonl", "arff", "libsvm", "npz", or "" for tables created
+        in memory.
     missing : tuple of str
-        Words that stand for a missing entry.
+        Markers of missing values.
     decimal : str
         The decimal point of numbers.
 
@@ -72,16 +72,16 @@ class Schema:
         return replace(self, kinds=dict(kinds), parsed=dict(parsed))
 
     def drop(self, *names: str) -> Schema:
-        """Leave columns out."""
+        """Drop columns."""
         kinds = {name: kind for name, kind in self.kinds.items() if name not in names}
         return self.with_columns(kinds, {name: self.parsed[name] for name in kinds})
 
     def without_identifiers(self) -> Schema:
-        """Leave out columns that no model learns from: new rows need not have them."""
+        """Drop identifiers, which new rows need not have."""
         return self.drop(*(n for n, kind in self.kinds.items() if kind is Kind.IDENTIFIER))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the schema as lists and words, for JSON."""
+        """Return the schema as a dictionary for JSON."""
         return {
             "names": self.names,
             "kinds": [kind.value for kind in self.kinds.values()],
@@ -93,7 +93,7 @@ class Schema:
 
     @staticmethod
     def from_dict(values: Mapping[str, Any]) -> Schema:
-        """Make a schema of what `to_dict` returned; what is not of that form is refused."""
+        """Create a schema from the result of `to_dict`. Raise if it is invalid."""
         try:
             names, kinds, parsed = ([*values[key]] for key in ("names", "kinds", "parsed"))
             words = [*names, *kinds, *parsed, *values["missing"], values["format"]]
@@ -101,7 +101,7 @@ class Schema:
             regular = regular and len(names) == len(kinds) == len(parsed) == len(set(names))
             regular = regular and set(parsed) <= {"number", "word", "date"}
             if not regular or values["decimal"] not in (".", ","):
-                raise ValueError("names, kinds and parsed do not fit together")
+                raise ValueError("names, kinds and parsed are inconsistent")
             return Schema(
                 dict(zip(names, map(kind_named, kinds), strict=True)),
                 dict(zip(names, parsed, strict=True)),
@@ -110,7 +110,7 @@ class Schema:
                 values["decimal"],
             )
         except (KeyError, TypeError, ValueError) as error:
-            raise DataError(f"this is no schema of a table ({error})") from error
+            raise DataError(f"not a table schema ({error})") from error
 
 
 # --- frames --------------------------------------------------------------------------------------
@@ -131,9 +131,9 @@ def columns_in(
     data : data frame, mapping of columns, or two-dimensional array-like
         Rows.
     names : sequence of str, optional
-        Names of the columns; by default those that the holder has, or x0, x1, ...
+        Names of the columns. If None, those of `data`, or x0, x1, ...
     only : collection of str, optional
-        The columns that are looked at, in place of all.
+        Columns to read. If None, all.
     """
     held = _held(data)
     given = [str(name) for name, _ in held] if names is None else [str(name) for name in names]
@@ -153,7 +153,7 @@ def columns_in(
 
 
 def _held(data: Any) -> list[tuple[Any, Any]]:
-    """Return the columns as their holder has them, with their names."""
+    """Return the columns of a data frame or array with their names."""
     if isinstance(data, Mapping):
         return list(data.items())
     if isinstance(data, str | os.PathLike):
@@ -168,7 +168,7 @@ def _held(data: Any) -> list[tuple[Any, Any]]:
 
 
 def refuse_twins(names: Sequence[str], source: str = "", line: int | None = None) -> None:
-    """Raise if two columns have one name."""
+    """Raise if two columns have the same name."""
     seen: dict[str, int] = {}
     for place, name in enumerate(names, start=1):
         if name in seen:
@@ -193,7 +193,7 @@ def _entries(name: str, values: Any) -> Entries:
     array = values if isinstance(values, np.ndarray) else None
     if array is None or array.dtype.kind in "OSV":
         if isinstance(values, str | bytes) or not hasattr(values, "__len__"):
-            raise DataError(f"{type(values).__name__} is no column of entries", column=name)
+            raise DataError(f"{type(values).__name__} is not a column of entries", column=name)
         values = list(values) if array is None else array.tolist()
         truths = [entry for entry in values if entry is not None]
         binary = bool(truths) and all(isinstance(entry, bool) for entry in truths)
@@ -202,7 +202,7 @@ def _entries(name: str, values: Any) -> Entries:
 
 
 def _of_typed(name: str, array: Array) -> Entries:
-    """Return entries of an array of numbers, truth values, dates or texts."""
+    """Return entries of an array of numbers, Boolean values, dates or texts."""
     if array.ndim != 1:
         raise DataError(f"has {array.ndim} dimensions; a column has one", column=name)
     kind = array.dtype.kind
@@ -236,7 +236,7 @@ def _of_pandas(name: str, column: Any) -> Entries:
 
 
 def _words_or_none(column: Any) -> list[Any]:
-    """Return the categories of a pandas column as words, however they are held."""
+    """Return the categories of a pandas column as words."""
     words = [*as_words(entries_of(column.name, column.cat.categories.tolist())).tolist(), None]
     return [words[code] for code in column.cat.codes.tolist()]
 
@@ -296,7 +296,7 @@ HEAD = ("name", "kind", "missing", "distinct", "example")
 
 
 def lines_of(table: Table, most: int = _MOST_COLUMNS) -> list[tuple[str, str, int, int, str]]:
-    """Return name, kind, missing entries, different entries and an example of each column."""
+    """Return name, kind, missing and distinct entries, and an example of each column."""
     found = []
     for name in table.columns[:most]:
         column = table.column(name)
@@ -309,7 +309,7 @@ def lines_of(table: Table, most: int = _MOST_COLUMNS) -> list[tuple[str, str, in
 
 
 def as_text(table: Table) -> str:
-    """Write a table of the columns."""
+    """Format a summary of the columns."""
     rows: list[tuple[Any, ...]] = [HEAD, *lines_of(table)]
     widths = [max(len(str(row[k])) for row in rows) for k in range(len(HEAD))]
     lines = [title(table)]
@@ -323,7 +323,7 @@ def as_text(table: Table) -> str:
 
 
 def as_html(table: Table) -> str:
-    """Write a table of the columns for notebooks."""
+    """Format a summary of the columns for notebooks."""
     head = "".join(f"<th style='text-align:left'>{word}</th>" for word in HEAD)
     body = "".join(
         "<tr>"
@@ -339,7 +339,7 @@ def as_html(table: Table) -> str:
 
 
 def title(table: Table) -> str:
-    """Say how large a table is, and where it is from."""
+    """Describe size and source of a table."""
     rows, columns = table.shape
     origin = f" of {_line(PurePath(table.source).name)}" if table.source else ""
     return f"{rows} rows, {columns} columns{origin}"
@@ -347,11 +347,11 @@ def title(table: Table) -> str:
 
 def _rest(table: Table) -> list[str]:
     more = table.shape[1] - _MOST_COLUMNS
-    return [f"... and {more} columns more"] if more > 0 else []
+    return [f"... and {more} more columns"] if more > 0 else []
 
 
 def _line(text: str) -> str:
-    """Write a text on one line, without what a terminal would obey."""
+    """Write a text on one line without control characters."""
     return shorten("".join(c if c.isprintable() else " " for c in text[: _WIDTH + 1]), _WIDTH)
 
 
@@ -359,38 +359,38 @@ def _line(text: str) -> str:
 #
 # Tables: columns by name, each of a kind.
 
-_REMEDY = "prepare with TablePreparation, or mercer.fit"
+_REMEDY = "convert it with TablePreparation, or use mercer.fit"
 
 
 class Table:
-    """Columns by name, each of a kind; nothing of it can be changed.
+    """Immutable table of named columns with kinds.
 
-    Made by `read` from a file and by `Table.of` from what is in memory. Every machine takes a
-    table whose columns are numbers; `TablePreparation` makes numbers of the others.
+    Created by `read` from a file or by `Table.of` from data in memory. Estimators accept tables of
+    numbers; `TablePreparation` converts other columns.
 
     Parameters
     ----------
     columns : mapping of str to Column
         Columns in order.
     csr : sparse array, optional
-        Further columns, all numbers, held sparse.
+        Additional sparse columns of numbers.
     names : sequence of str
-        The names of those.
+        Names of the sparse columns.
     source : str
-        Where the table came from: a file name, or nothing.
+        File name, or "".
     schema : Schema, optional
-        How the file was written.
+        Format of the file.
 
     Attributes
     ----------
     columns : list of str
         Names in order.
     kinds : dict of str to Kind
-        What each column holds.
+        Kind of each column.
     shape : tuple of int
         Rows and columns.
     csr : CSR array or None
-        The columns that are held sparse, if any.
+        Sparse columns, if any.
     digest : str
         SHA-256 of names, kinds and entries.
 
@@ -437,18 +437,18 @@ class Table:
         kinds: Mapping[str, Kind | str] | None = None,
         columns: Sequence[str] | None = None,
     ) -> Table:
-        """Make a table of what is in memory.
+        """Create a table from data in memory.
 
         Parameters
         ----------
         data : Table, pandas, polars or pyarrow table, dict of columns, 2-d array or sparse matrix
-            Rows. Text stays text: no entry is read as a number, and "?" is a word here.
+            Input data. Text is not parsed: "7" is not a number and "?" is not missing.
         names : sequence of str, optional
-            Names of the columns, for arrays; x0, x1, ... by default.
+            Names of the columns of an array. If None, x0, x1, ...
         kinds : mapping, optional
-            Kinds of some columns, in place of those inferred.
+            Kinds of some columns. Replaces the inferred kinds.
         columns : sequence of str, optional
-            The columns to keep; others are not looked at.
+            Columns to keep. If None, all.
 
         Returns
         -------
@@ -485,18 +485,18 @@ class Table:
 
     @property
     def kinds(self) -> dict[str, Kind]:
-        """What each column holds."""
+        """Kind of each column."""
         dense = {name: column.kind for name, column in self._columns.items()}
         return dense | dict.fromkeys(self._names, Kind.NUMBER)
 
     @property
     def dense_columns(self) -> list[str]:
-        """Names of the columns that are held one by one."""
+        """Names of the dense columns."""
         return list(self._columns)
 
     @property
     def sparse_columns(self) -> list[str]:
-        """Names of the columns that are held together, as `csr`."""
+        """Names of the sparse columns in `csr`."""
         return list(self._names)
 
     @property
@@ -506,7 +506,7 @@ class Table:
 
     @property
     def schema(self) -> Schema:
-        """Names and kinds of the columns, and how the file was written: what new rows must be."""
+        """Names and kinds of the columns, and format of the file."""
         written = Schema() if self._schema is None else self._schema
         parsed = {name: column.parsed for name, column in self._columns.items()}
         parsed |= dict.fromkeys(self._names, "number")
@@ -576,23 +576,23 @@ class Table:
         return self.csr.tocsc()
 
     def rows(self, index: Any) -> Table:
-        """Choose rows by a slice, a mask or their numbers."""
+        """Select rows by a slice, mask or indices."""
         if not isinstance(index, slice):
             index = np.asarray(index)
             if index.ndim != 1 or (index.dtype.kind not in "biu" and len(index)):
-                raise TypeError(f"rows are chosen by a slice, a mask or numbers, not {index!r}")
+                raise TypeError(f"rows are selected by a slice, mask or indices, not {index!r}")
             index = index if len(index) else index.astype(np.intp)
         chosen = {name: column.take(index) for name, column in self._columns.items()}
         csr = None if self.csr is None else self.csr[index]
         return self._with(chosen, csr, self._names)
 
     def drop(self, *names: str) -> Table:
-        """Leave columns out."""
+        """Drop columns."""
         refuse_unknown(names, self)
         return self._only([name for name in self.columns if name not in names])
 
     def with_kinds(self, kinds: Mapping[str, Any]) -> Table:
-        """Return the table with other kinds for some columns."""
+        """Return the table with changed kinds of some columns."""
         refuse_unknown(kinds, self)
         asked = {name: kind_named(kind) for name, kind in kinds.items()}
         changed = {
@@ -609,14 +609,14 @@ class Table:
         return self._with(changed, self.csr[:, [self._place[n] for n in kept]], kept)
 
     def with_column(self, name: str, values: Any, kind: Any = None) -> Table:
-        """Return the table with one column more, or another one of that name."""
+        """Return the table with a new or replaced column."""
         made = Table.of({name: values}, kinds=None if kind is None else {name: kind})
         return self._with(self._columns | made._columns, self.csr, self._names)
 
     def below(self, other: Table) -> Table:
-        """Return the rows of this table followed by those of another with the same columns."""
+        """Append the rows of another table with the same columns."""
         if self.columns != other.columns:
-            raise DataError("tables with different columns cannot be put below one another")
+            raise DataError("tables with different columns cannot be concatenated")
         other = other.with_kinds({name: column.kind for name, column in self._columns.items()})
         columns = {
             name: Column(
@@ -648,10 +648,10 @@ class Table:
     # --- other forms ------------------------------------------------------------------------
 
     def matrix(self) -> Points:
-        """Return the columns as numbers: a float64 array, or CSR where they are held sparse."""
+        """Return the columns as a float64 array, or as CSR if they are sparse."""
         for name, column in self._columns.items():
             if column.values.dtype.kind != "f":
-                advice = "leave it out" if column.kind is Kind.IDENTIFIER else _REMEDY
+                advice = "drop it" if column.kind is Kind.IDENTIFIER else _REMEDY
                 raise TypeError(f"column {name!r} holds {column.kind.entries}; {advice}")
         dense = np.empty((len(self), len(self._columns)))
         for place, column in enumerate(self._columns.values()):
@@ -664,7 +664,7 @@ class Table:
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         if copy is False:
-            raise ValueError("a table is written out as a new array: copy=False cannot be had")
+            raise ValueError("converting a table creates a new array; copy=False is not supported")
         found = self.matrix()
         array: Array = found.toarray() if is_sparse(found) else found
         return array if dtype is None else array.astype(dtype, copy=False)
@@ -679,7 +679,7 @@ class Table:
 
 
 def refuse_unknown(names: Iterable[str], known: Iterable[str]) -> None:
-    """Raise if a name is none of a table's columns."""
+    """Raise if a column does not exist."""
     known = list(known)
     unknown = sorted(set(names) - set(known))
     if unknown:
@@ -691,7 +691,7 @@ def _some(names: list[str]) -> str:
 
 
 def _add(found: Any, values: Array) -> None:
-    """Add entries to a digest, every missing entry in one way."""
+    """Add entries to a digest. All missing entries are equal."""
     if values.dtype.kind == "f":
         clean = np.where(missing_of(values), np.nan, values) + 0.0  # -0 and 0 are one number
         found.update(clean.astype("<f8").tobytes())

@@ -1,4 +1,4 @@
-"""From a table to a model: prepare, choose, tune, calibrate, certify."""
+"""Fit models to tables: preprocess, select, tune, calibrate, certify and evaluate."""
 
 from mercer.fitting.evaluation import CalibrationTable, Evaluation, Importance, Metric
 from mercer.fitting.fit import evaluate, fit

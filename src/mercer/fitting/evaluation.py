@@ -23,26 +23,26 @@ from mercer.theory import Bound, hoeffding, machine_bound
 
 # --- intervals -----------------------------------------------------------------------------------
 #
-# Confidence intervals of shares, areas and means, from the rows that a model is judged by.
+# Confidence intervals of fractions, areas and means on the evaluated rows.
 
 LEVEL = 0.95
-_DRAWS = 1000  # of the bootstrap: ends of 95 % intervals are then known to a tenth of their width
-_FEWEST = 200  # draws where there are many rows, whose intervals are narrow
+_DRAWS = 1000  # bootstrap draws: the error of the ends of a 95 % interval is a tenth of its width
+_FEWEST = 200  # draws for many rows, whose intervals are narrow
 _INTERVALS_WORK = 2e7  # rows times draws: about half a second
-_BLOCK = 50  # draws whose counts are held at once
+_BLOCK = 50  # draws in memory at once
 
 
 def wilson(successes: float, n: int, level: float = LEVEL) -> tuple[float, float]:
-    """Return Wilson's interval of a share.
+    """Return Wilson's interval of a fraction.
 
     Parameters
     ----------
     successes : float
-        How often it happened.
+        Number of successes.
     n : int
-        Of how many.
+        Number of trials.
     level : float
-        Of confidence.
+        Confidence level.
 
     Returns
     -------
@@ -67,24 +67,24 @@ def wilson(successes: float, n: int, level: float = LEVEL) -> tuple[float, float
 def area_interval(
     codes: Array, scores: Array, level: float = LEVEL
 ) -> tuple[float, float, float, str]:
-    """Return the area under the ROC curve, and DeLong's interval on the logit scale.
+    """Return the area under the ROC curve and DeLong's interval on the logit scale.
 
-    With more than two classes it is the mean of the areas of each against the rest. The variance is
-    the sum of squares of what each row contributes, which for two classes is DeLong's.
+    With more than two classes, the area is the mean over one-against-rest problems. The variance
+    is the sum of squared contributions of the rows. For two classes it equals DeLong's.
 
     Parameters
     ----------
     codes : (n,) int array
-        Classes as numbers from 0.
+        Class indices.
     scores : (n,) or (n, classes) array
-        Of class 1, or of each class.
+        Decision values of class 1 or of each class.
     level : float
-        Of confidence.
+        Confidence level.
 
     Returns
     -------
     tuple
-        Area, low and high end, method. NaN where there is one class only.
+        Area, ends of the interval, method. NaN if there is only one class.
 
     Examples
     --------
@@ -100,20 +100,20 @@ def area_interval(
     area = float(np.mean([one for one, _ in found]))
     error = float(np.linalg.norm(np.mean([part for _, part in found], axis=0)))
     if not 0.0 < area < 1.0 or error == 0.0:
-        # complete separation has no variance, but few rows prove little
+        # complete separation has zero variance even for few rows: use Wilson's interval
         few = int(np.bincount(codes)[present].min())
         low, high = wilson(round(area * few), few, level)
-        return area, min(low, area), max(high, area), "Wilson, of the smallest class"
+        return area, min(low, area), max(high, area), "Wilson, for the smallest class"
     half = float(norm.ppf(0.5 + level / 2)) * error / (area * (1 - area))
     low, high = expit(logit(area) - half), expit(logit(area) + half)
     return area, float(low), float(high), "DeLong"
 
 
 def _area(positive: Array, score: Array) -> tuple[float, Array]:
-    """Return the area, and each row's part of its error."""
+    """Return the area and the contribution of each row to its error."""
     m, n = int(positive.sum()), int((~positive).sum())
     rank = rankdata(score)
-    share = np.empty(len(score))  # of the other class that a row is on the right side of
+    share = np.empty(len(score))  # fraction of the other class on the correct side of a row
     share[positive] = (rank[positive] - rankdata(score[positive])) / n
     share[~positive] = 1.0 - (rank[~positive] - rankdata(score[~positive])) / m
     area = float(share[positive].mean())
@@ -125,18 +125,18 @@ def _area(positive: Array, score: Array) -> tuple[float, Array]:
 def bootstrap(
     rows: Array, figure: Callable[[Array], Array], seed: int, level: float = LEVEL
 ) -> tuple[float, float]:
-    """Return the percentile interval of a figure that is a function of sums over rows.
+    """Return the percentile interval of a statistic that is a function of sums over rows.
 
     Parameters
     ----------
     rows : (n, s) array
-        What each row adds to each of the sums.
+        Contribution of each row to each sum.
     figure : callable
-        From sums (draws, s) to figures (draws,).
+        Maps sums (draws, s) to statistics (draws,).
     seed : int
-        Of the draws.
+        Random seed of the draws.
     level : float
-        Of confidence.
+        Confidence level.
 
     Returns
     -------
@@ -170,15 +170,15 @@ def bootstrap(
 
 # --- metrics -------------------------------------------------------------------------------------
 #
-# Figures of merit of answers, with intervals, beside those of the best constant answer.
+# Metrics of predictions with intervals, and metrics of the best constant prediction.
 
 _BINS = 10
-_LEAST_PROBABILITY = 1e-15  # what is impossible costs 34.5 in the log loss, not infinity
+_LEAST_PROBABILITY = 1e-15  # limits the log loss of a row to 34.5
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model says of rows whose truth is known.
+    """Predictions for rows with known labels or targets.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Answers:
 
 
 def codes_of(labels: Array, classes: Sequence[Any]) -> Array:
-    """Return the position of each label among the classes; -1 for labels that are none of them."""
+    """Return the index of each label among the classes; -1 for unknown labels."""
     place = {label: k for k, label in enumerate(classes)}
     return np.array([place.get(label, -1) for label in np.asarray(labels).tolist()], dtype=np.intp)
 
@@ -210,18 +210,18 @@ def classification_metrics(
     Parameters
     ----------
     answers : Answers
-        Of a classifier.
+        Predictions of a classifier.
     classes : sequence
         Labels in the order of scores and probabilities.
     shares : (classes,) array
-        Of each class among the training rows: what the constant answer goes by.
+        Fraction of each class among the training rows, for the best constant prediction.
     seed : int
-        Of the bootstrap.
+        Random seed of the bootstrap.
 
     Returns
     -------
     tuple of Metric
-        Those that can be computed; accuracy first.
+        Available metrics, accuracy first.
     """
     truth, said = codes_of(answers.truth, classes), codes_of(answers.predictions, classes)
     n, right = len(truth), truth == said
@@ -232,7 +232,7 @@ def classification_metrics(
     scores = answers.scores
     if answers.probabilities is not None and len(classes) > 2:
         scores = answers.probabilities
-    known = truth >= 0  # labels that the model knows
+    known = truth >= 0  # known labels
     if scores is not None and len(np.unique(truth[known])) > 1:
         area, low, high, method = area_interval(truth[known], scores[known])
         name = "area under the ROC curve"
@@ -243,7 +243,7 @@ def classification_metrics(
 
 
 def _balanced(truth: Array, right: Array, k: int, seed: int) -> Metric:
-    """Return the mean over the classes that are there of the share of their rows found."""
+    """Return the mean recall over the classes in the data."""
     member = (truth[:, None] == np.arange(k)).astype(np.float64)
     member = member[:, member.any(axis=0)]
 
@@ -254,11 +254,11 @@ def _balanced(truth: Array, right: Array, k: int, seed: int) -> Metric:
     rows = np.hstack([member, member * right[:, None]])
     value = float(figure(rows.sum(axis=0)[None])[0]) if len(rows) else math.nan
     (low, high), method = bootstrap(rows, figure, seed), "bootstrap"
-    if low == high:  # classes are right or wrong as a whole: no variance, but few rows prove little
+    if low == high:  # zero variance even for few rows: use Wilson's intervals
         n, found = member.sum(axis=0), (member * right[:, None]).sum(axis=0)
         ends = [wilson(hits, int(of)) for hits, of in zip(found, n, strict=True)]
         low, high = (float(end) for end in np.mean(ends, axis=0).clip([0, value], [value, 1]))
-        method = "Wilson, of each class"
+        method = "Wilson, for each class"
     constant = 1.0 / max(member.shape[1], 1)
     return Metric("balanced accuracy", value, low, high, method, baseline=constant)
 
@@ -269,7 +269,7 @@ def _of_probabilities(truth: Array, p: Array, shares: Array, seed: int) -> list[
     if not len(truth):
         return []
     member = (truth[:, None] == np.arange(p.shape[1])).astype(np.float64)
-    sides = 2 if p.shape[1] == 2 else 1  # of two classes one says it all
+    sides = 2 if p.shape[1] == 2 else 1  # one column is enough for two classes
 
     def log_loss(q: Array) -> Array:
         return -np.log(np.maximum(q[np.arange(len(q)), truth], _LEAST_PROBABILITY))
@@ -287,21 +287,21 @@ def _of_probabilities(truth: Array, p: Array, shares: Array, seed: int) -> list[
 
 
 def regression_metrics(answers: Answers, mean: float, seed: int) -> tuple[Metric, ...]:
-    """Return root mean squared error, mean absolute error and R^2.
+    """Return the root mean squared error, the mean absolute error and R^2.
 
     Parameters
     ----------
     answers : Answers
-        Of a regression.
+        Predictions of a regression.
     mean : float
-        Of the targets of the training rows: the constant answer.
+        Mean target of the training rows: the best constant prediction.
     seed : int
-        Of the bootstrap.
+        Random seed of the bootstrap.
 
     Returns
     -------
     tuple of Metric
-        With bootstrap intervals; R^2 is NaN where all targets are alike.
+        Metrics with bootstrap intervals. R^2 is NaN if all targets are equal.
     """
     y = np.asarray(answers.truth, dtype=np.float64)
     e = y - np.asarray(answers.predictions, dtype=np.float64)
@@ -341,7 +341,7 @@ def confusion_of(answers: Answers, classes: Sequence[Any]) -> Array:
 
 
 def roc_of(answers: Answers, classes: Sequence[Any]) -> Roc | None:
-    """Return the ROC curve of the second of two classes; None where only one came."""
+    """Return the ROC curve of the second of two classes, or None if only one occurs."""
     truth = codes_of(answers.truth, classes)
     if len(classes) != 2 or answers.scores is None or len(np.unique(truth[truth >= 0])) < 2:
         return None
@@ -349,9 +349,9 @@ def roc_of(answers: Answers, classes: Sequence[Any]) -> Roc | None:
 
 
 def calibration_of(answers: Answers, classes: Sequence[Any]) -> CalibrationTable | None:
-    """Compare probabilities with what came, in ten bins of equally many rows.
+    """Compare predicted probabilities with observed fractions in ten bins of equal size.
 
-    Of the second of two classes; of the class that is predicted, where there are more.
+    Uses the second of two classes, or the predicted class if there are more.
     """
     if answers.probabilities is None or not len(answers.truth):
         return None
@@ -373,12 +373,12 @@ def calibration_of(answers: Answers, classes: Sequence[Any]) -> CalibrationTable
 
 # --- evaluation ----------------------------------------------------------------------------------
 #
-# How good a model is, on rows that took no part in its fit: figures, and how sure they are.
+# Evaluation of a model: metrics with confidence intervals.
 
 
 @dataclass(frozen=True)
 class Metric:
-    """One figure with its confidence interval.
+    """A metric with its confidence interval.
 
     Attributes
     ----------
@@ -386,16 +386,16 @@ class Metric:
         "accuracy", "balanced accuracy", "area under the ROC curve", "log loss", "Brier score";
         "root mean squared error", "mean absolute error", "R^2".
     value : float
-        On the rows that the model is judged by.
+        Value on the evaluated rows.
     low, high : float
-        Ends of the interval; NaN where there is none.
+        Ends of the interval. NaN if there is none.
     method : str
-        How the interval was made: "Wilson", "DeLong" or "bootstrap".
+        Method of the interval: "Wilson", "DeLong" or "bootstrap".
     better : str
         "higher" or "lower".
     baseline : float
-        The same figure for the best constant answer (the most frequent class with the shares of
-        the classes as probabilities, or the mean); NaN where it has none.
+        Value for the best constant prediction: the most frequent class with the class fractions
+        as probabilities, or the mean. NaN if undefined.
     """
 
     name: str
@@ -408,7 +408,7 @@ class Metric:
 
     @property
     def beats_constant(self) -> bool | None:
-        """Whether the whole interval is better than the constant answer; None if not known."""
+        """Whether the whole interval is better than the baseline. None if unknown."""
         if not all(map(math.isfinite, (self.low, self.high, self.baseline))):
             return None
         if self.better == "lower":
@@ -421,21 +421,21 @@ class Metric:
 
 @dataclass(frozen=True, eq=False)
 class CalibrationTable:
-    """Predicted probabilities beside what came: for each bin of rows.
+    """Predicted probabilities and observed fractions by bin.
 
     Attributes
     ----------
     predicted : (bins,) array
-        Mean predicted probability of the positive class (of the predicted class, where there are
-        more than two).
+        Mean predicted probability of the positive class, or of the predicted class if there are
+        more than two.
     observed : (bins,) array
-        Share of the rows where that came true.
+        Observed fraction of that class.
     low, high : (bins,) array
-        Wilson's interval of that share.
+        Wilson's interval of the observed fraction.
     count : (bins,) int array
-        How many rows.
+        Number of rows.
     error : float
-        Mean distance of both, weighted by the rows (expected calibration error).
+        Mean absolute difference weighted by the rows (expected calibration error).
     """
 
     predicted: Array
@@ -448,16 +448,16 @@ class CalibrationTable:
 
 @dataclass(frozen=True)
 class Importance:
-    """What a column is worth: how much worse the score gets when its entries are shuffled.
+    """Permutation importance of a column.
 
     Attributes
     ----------
     column : str
-        Of the table, not of what it was turned into.
+        Column of the table before preprocessing.
     drop : float
-        Mean loss of the score (accuracy, or R^2) over the shuffles.
+        Mean decrease of the score (accuracy or R^2) over the permutations.
     error : float
-        Standard error over the shuffles.
+        Standard error over the permutations.
     """
 
     column: str
@@ -467,43 +467,43 @@ class Importance:
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """A model, judged.
+    """Evaluation of a model.
 
     Attributes
     ----------
     kind : str
-        "held-out" (rows that neither preparation nor choice nor fit has seen), "test table"
-        (another table) or "cross-validated" (every row predicted by fits without it, at the chosen
-        parameters: a little too kind, since these were chosen by the same rows).
+        "held-out" (rows that were not used for preprocessing, kernel selection or fitting), "test
+        table" (another table) or "cross-validated" (each row predicted by a fit without it, with
+        the selected hyperparameters; slightly optimistic, since the same rows selected them).
     rows : (n,) int array
-        Which rows of the table (of the test table) these are.
+        Indices of the rows in the table or test table.
     truth, predictions : (n,) arrays
         Labels or targets.
     scores : (n,) or (n, classes) array, or None
         Decision values, for classifiers.
     probabilities : (n, classes) array or None
-        Where the model gives any.
+        Probabilities, if the model has any.
     metrics : tuple of Metric
-        Figures with intervals; the first is the main one.
+        Metrics with intervals; the first is the main one.
     level : float
-        Of the intervals: 0.95.
+        Confidence level of the intervals: 0.95.
     confusion : (classes, classes) int array or None
         Rows by true (down) and predicted class (across), in the order of `classes`.
     roc : Roc or None
-        For two classes.
+        ROC curve, for two classes.
     calibration : CalibrationTable or None
-        Where there are probabilities.
+        Calibration, if there are probabilities.
     residuals : (n,) array or None
-        Truth less prediction, for regression.
+        True minus predicted values, for regression.
     importance : tuple of Importance
-        By column of the table, most important first; empty where time did not allow it.
+        Importance by column of the table, largest first. Empty if the time limit expired.
     importance_note : str
-        How many rows and shuffles, and which score, or why there is none.
+        Score and numbers of rows and permutations, or the reason why there is none.
     cross_validated : tuple of float
-        Mean score of the chosen parameters in the comparison, and its standard error (NaN without
-        a comparison).
+        Mean cross-validation score of the selected hyperparameters and its standard error. NaN
+        without a comparison.
     scoring : str
-        Which score that is.
+        Name of that score.
     """
 
     kind: str
@@ -524,18 +524,18 @@ class Evaluation:
     scoring: str
 
     def __getitem__(self, name: str) -> Metric:
-        """Return the metric of that name."""
+        """Return a metric by name."""
         for metric in self.metrics:
             if metric.name == name:
                 return metric
-        raise KeyError(f"{name!r} is none of {[metric.name for metric in self.metrics]}")
+        raise KeyError(f"no metric {name!r}; choose from {[one.name for one in self.metrics]}")
 
     def __str__(self) -> str:
-        head = f"{self.kind}, {len(self.truth)} rows, intervals of {100 * self.level:g} %:"
+        head = f"{self.kind}, {len(self.truth)} rows, {100 * self.level:g} % intervals:"
         return "\n".join([head, *(f"  {metric}" for metric in self.metrics)])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the figures as plain numbers and words, for JSON."""
+        """Return the evaluation as a dictionary for JSON."""
         names = ("value", "low", "high", "method", "better", "baseline")
         return {
             "kind": self.kind,
@@ -551,20 +551,20 @@ class Evaluation:
 
 # --- importance ----------------------------------------------------------------------------------
 #
-# What each column of a table is worth to a model: the score lost when its entries are shuffled.
+# Permutation importance: the decrease of the score if the entries of a column are permuted.
 #
-# The preparation makes numbers of each column by itself, so shuffling the entries of a column is
-# shuffling, by rows, the numbers made of it.
+# The preprocessing treats columns separately, so permuting the entries of a column is equal to
+# permuting the rows of its features.
 
 _ROWS = 1000
 _SHUFFLES = 5
 _LEAST_ROWS, _LEAST_SHUFFLES = 100, 2
-_MOST_COLUMNS = 100  # of wide tables: those that depend most on the target by themselves
-_AGAIN = 20  # columns that are measured once more, on more rows, where there are many
-# Rows times stored rows times columns, over all predictions: some 10 s. A count rather than
-# seconds, so that the same call gives the same answer on any machine.
+_MOST_COLUMNS = 100  # in wide tables: those most correlated with the target
+_AGAIN = 20  # columns that are measured again on more rows, if there are many
+# Rows times stored rows times columns over all predictions: about 10 s. A count instead of
+# a time makes the result independent of the computer.
 _IMPORTANCE_WORK = 4e10
-_PREDICTIONS = 300  # each costs a few milliseconds, however small
+_PREDICTIONS = 300  # each costs at least a few milliseconds
 
 
 def permutation_importance(
@@ -576,34 +576,34 @@ def permutation_importance(
     seed: int,
     tell: Callable[[str, float], Any] | None = None,
 ) -> tuple[tuple[Importance, ...], str]:
-    """Shuffle one column of the table after the other.
+    """Compute the permutation importance of each column of the table.
 
     Parameters
     ----------
     machine : estimator
-        Fitted, behind the preparation.
+        Fitted estimator without preprocessing.
     rows : (n, d) array or CSR matrix
-        Prepared rows that it is judged by.
+        Preprocessed rows to evaluate.
     blocks : dict of str to list of int
-        Which prepared columns each column of the table became.
+        Feature indices of each column of the table.
     score : callable
-        From truth and prediction to a number, the higher the better.
+        Score of true and predicted values; larger is better.
     truth : (n,) array
-        What is right.
+        Labels or targets.
     seed : int
-        Of sample and shuffles.
+        Random seed of subsample and permutations.
     tell : callable, optional
-        Told which column is at work, and the share that is done.
+        Called with the current column and the fraction that is done.
 
     Returns
     -------
     importance : tuple of Importance
-        The most important first.
+        Importance by column, largest first.
     note : str
-        How many rows and shuffles there were, or why there is none.
+        Numbers of rows and permutations, or the reason why there is none.
     """
     if not blocks or len(truth) < 2:
-        return (), "No column can be shuffled."
+        return (), "No column can be permuted."
     rng = np.random.default_rng(seed)
     names = list(blocks)
     few = names[:_MOST_COLUMNS] if len(names) > _MOST_COLUMNS else names
@@ -612,23 +612,20 @@ def permutation_importance(
     shuffling = Shuffling(machine, rows, blocks, score, truth, rng, tell)
     kept, shuffles = _budget(machine, rows, len(few))
     found = shuffling.measure(few, kept, shuffles)
-    note = f"{shuffles} shuffles of each column on {kept} rows"
+    note = f"{shuffles} permutations of each column on {kept} rows"
     if len(few) < len(names):
-        note += (
-            f", for the {len(few)} of {len(names)} columns that depend most on the target by "
-            "themselves"
-        )
+        note += f", for the {len(few)} of {len(names)} columns most correlated with the target"
     if kept < min(_ROWS, len(truth)) and len(few) > _AGAIN:
         best = sorted(few, key=lambda name: -found[name].drop)[:_AGAIN]
         kept, shuffles = _budget(machine, rows, _AGAIN)
-        found |= shuffling.measure(best, kept, shuffles)  # on other rows: the luckiest lose
-        note += f"; of the {_AGAIN} that matter most, {shuffles} more on {kept} rows"
+        found |= shuffling.measure(best, kept, shuffles)  # on other rows, to remove selection bias
+        note += f"; for the {_AGAIN} most important, {shuffles} more on {kept} rows"
     return tuple(sorted(found.values(), key=lambda one: -one.drop)), note
 
 
 @dataclass(frozen=True, eq=False)
 class Shuffling:
-    """What is shuffled and by what it is judged: as `permutation_importance` has it."""
+    """Arguments of `permutation_importance`."""
 
     machine: Any
     rows: Any
@@ -639,7 +636,7 @@ class Shuffling:
     tell: Callable[[str, float], Any] | None
 
     def measure(self, names: list[str], rows: int, shuffles: int) -> dict[str, Importance]:
-        """Shuffle columns on a sample of rows."""
+        """Permute columns on a subsample of rows."""
         some = np.sort(self.rng.permutation(len(self.truth))[:rows])
         Z, y = self.rows[some], self.truth[some]
         full = self.score(y, self.machine.predict(Z))
@@ -657,13 +654,13 @@ class Shuffling:
 
 
 def _shuffled(Z: Any, columns: list[int], order: Array) -> Any:
-    """Return rows with the entries of some columns in another order."""
+    """Return rows with the entries of some columns permuted."""
     if not is_sparse(Z):
         changed = np.array(Z)
         changed[:, columns] = Z[order][:, columns]
         return changed
     by_column = Z.tocsc(copy=True)
-    place = np.argsort(order)  # where each row's entry goes
+    place = np.argsort(order)  # new position of the entry of each row
     for j in columns:
         stored = slice(by_column.indptr[j], by_column.indptr[j + 1])
         by_column.indices[stored] = place[by_column.indices[stored]]
@@ -674,7 +671,7 @@ def _shuffled(Z: Any, columns: list[int], order: Array) -> Any:
 
 
 def _budget(machine: Any, rows: Any, columns: int) -> tuple[int, int]:
-    """Return how many rows and shuffles the budget allows."""
+    """Return the numbers of rows and permutations within the budget."""
     stored = getattr(machine, "support_", None)
     count = len(stored) if stored is not None else getattr(machine, "n_samples_", rows.shape[0])
     per_row = float(max(count, 1)) * rows.shape[1]
@@ -688,7 +685,7 @@ def _budget(machine: Any, rows: Any, columns: int) -> tuple[int, int]:
 
 
 def _related(rows: Any, blocks: dict[str, list[int]], truth: Array) -> list[str]:
-    """Return the columns with the largest correlation of any of their numbers with the target."""
+    """Return the columns with a feature most correlated with the target."""
     if truth.dtype.kind in "OUSb":
         codes = np.unique(truth, return_inverse=True)[1]
         targets = (codes[:, None] == np.unique(codes)).astype(np.float64)
@@ -706,24 +703,24 @@ def _related(rows: Any, blocks: dict[str, list[int]], truth: Array) -> list[str]
 
 # --- evaluating ----------------------------------------------------------------------------------
 #
-# Judge a fitted pipeline on held-out rows, or on every row by fits without it.
+# Evaluates a fitted pipeline on held-out rows or by cross-validation.
 
-_DELTA = 0.05  # chance that a bound fails
+_DELTA = 0.05  # probability that a bound fails
 _FOLDS = 5
 
 
 @dataclass(frozen=True, eq=False)
 class Decider:
-    """How a pipeline's answers are read.
+    """Converts outputs of a pipeline to scores, probabilities and predictions.
 
     Attributes
     ----------
     task : str
         "classification" or "regression".
     classes : tuple
-        Labels, of two the positive one second.
+        Labels. The second of two is the positive class.
     threshold : float or None
-        Decision value from which on a row is positive.
+        Smallest decision value of the positive class.
     """
 
     task: str
@@ -731,7 +728,7 @@ class Decider:
     threshold: float | None
 
     def scores(self, pipeline: Any, rows: Any) -> Array | None:
-        """Return decision values, for two classes those of the positive one."""
+        """Return decision values; for two classes, those of the positive class."""
         if self.task == "regression" or not hasattr(pipeline, "decision_function"):
             return None
         values = np.asarray(pipeline.decision_function(rows))
@@ -754,11 +751,11 @@ class Decider:
         return np.asarray(labels[(scores >= self.threshold).astype(int)])
 
     def answers(self, pipeline: Any, rows: Any, truth: Array) -> Answers:
-        """Return everything that a pipeline says of rows."""
+        """Return predictions, scores and probabilities of rows."""
         scores = self.scores(pipeline, rows)
         said = self.predictions(pipeline, rows, scores)
         probabilities = self.probabilities(pipeline, rows)
-        if scores is None and probabilities is not None:  # of machines without decision values
+        if scores is None and probabilities is not None:  # estimators without decision values
             scores = probabilities[:, 1] if len(self.classes) == 2 else probabilities
         return Answers(truth, said, scores, probabilities)
 
@@ -768,14 +765,14 @@ class Decider:
 
 
 def cross_answers(pipeline: Any, table: Any, y: Array, decider: Decider, seed: int) -> Answers:
-    """Predict every row by a fit of the same settings, preparation included, without its fold."""
+    """Predict each row by a fit without its fold, including preprocessing."""
     labels = decider.task == "classification"
     most = int(np.unique(y, return_counts=True)[1].min()) if labels else len(y) // 2
     kind = StratifiedKFold if labels else KFold
     folds = kind(max(2, min(_FOLDS, most)), shuffle=True, random_state=seed)
     tests, parts = [], []
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # small folds: what counts is how they answer
+        warnings.simplefilter("ignore")  # small folds can warn
         for train, test in folds.split(np.zeros(len(y)), y):
             fitted = clone(pipeline).fit(table.rows(train), y[train])
             parts.append(decider.answers(fitted, table.rows(test), y[test]))
@@ -787,7 +784,7 @@ def cross_answers(pipeline: Any, table: Any, y: Array, decider: Decider, seed: i
 
 
 def _joined(parts: list[Any], order: Array) -> Array | None:
-    """Put the values of all folds together; None where some have none, or not of all classes."""
+    """Combine the values of all folds, or return None if some folds lack classes or values."""
     if any(part is None for part in parts) or len({part.shape[1:] for part in parts}) > 1:
         return None
     return np.asarray(np.concatenate(parts)[order])
@@ -806,35 +803,35 @@ def evaluate(
     importance: tuple[Any, str] = ((), ""),
     constant: tuple[float, ...] | None = None,
 ) -> Evaluation:
-    """Put the figures together.
+    """Compute all metrics of predictions.
 
     Parameters
     ----------
     answers : Answers
-        Truth and what the model says.
+        True and predicted values.
     kind : str
-        Which rows these are.
+        Kind of rows; see `Evaluation`.
     rows : int array
-        Their places in the table.
+        Indices of the rows in the table.
     decider : Decider
         Task and classes.
     train_target : array
-        Targets of the training rows, which constant answers go by.
+        Targets of the training rows, for the best constant prediction.
     choice : Choice or None
-        For the cross-validated score.
+        Result of model selection, for the cross-validation score.
     scoring : object
-        What the comparison went by.
+        Score of model selection.
     seed : int
-        Of the bootstrap.
+        Random seed of the bootstrap.
     importance : tuple
-        Of the columns, and its note.
+        Permutation importance and its note.
     constant : tuple of float, optional
-        The best constant answer, in place of that of `train_target`.
+        The best constant prediction. Replaces `train_target`.
 
     Returns
     -------
     Evaluation
-        Everything that a report shows.
+        All metrics, curves and intervals.
     """
     classes = decider.classes
     residuals = confusion = curve = calibration = None
@@ -859,7 +856,7 @@ def evaluate(
 
 
 def constant_of(target: Array, classes: tuple[Any, ...]) -> tuple[float, ...]:
-    """Return the best constant answer: shares of the classes, or the mean of a quantity."""
+    """Return the best constant prediction: class fractions or the mean."""
     if not classes:
         return (float(np.mean(target)),)
     counts = np.bincount(codes_of(target, classes) + 1, minlength=len(classes) + 1)[1:]
@@ -877,16 +874,16 @@ def importance_of(
     found, note = permutation_importance(
         machine, rows, prepared_columns(preparation), score, truth, seed, tell
     )
-    return found, f"Loss of {'accuracy' if classification else 'R^2'}: {note}."
+    return found, f"Decrease of {'accuracy' if classification else 'R^2'}: {note}."
 
 
 def bounds_of(
     machine: Any, rows: Any, y: Array, evaluation: Evaluation, points: int
 ) -> tuple[Bound, ...]:
-    """Return what theory promises of the error of a classifier.
+    """Return bounds on the error of a classifier.
 
-    Hoeffding's bound from held-out rows; for two classes the margin bound from training rows alone,
-    which holds for all settings that were compared at once.
+    Hoeffding's bound on held-out rows and, for two classes, the margin bound on training rows,
+    which holds simultaneously for all candidates that were compared.
     """
     if evaluation.confusion is None:
         return ()
@@ -895,14 +892,14 @@ def bounds_of(
         wrong, n = float(np.mean(evaluation.truth != evaluation.predictions)), len(evaluation.truth)
         bound = hoeffding(n, _DELTA, wrong)
         statement = (
-            f"with probability {1 - _DELTA:g} the true error is at most {bound.value:.4g}, "
-            f"{wrong:.4g} being observed on {n} rows that were not learnt from"
+            f"with probability {1 - _DELTA:g} the true error is at most {bound.value:.4g}; "
+            f"the observed error on {n} held-out rows is {wrong:.4g}"
         )
         found.append(replace(bound, statement=statement))
     try:
         bound = machine_bound(machine, rows, y, delta=_DELTA / points)
-    except (TypeError, ValueError, AttributeError):  # another machine, more classes
+    except (TypeError, ValueError, AttributeError):  # other estimators, more classes
         return tuple(found)
-    fixed = f"the {points} settings that were compared were fixed beforehand"
+    fixed = f"the {points} candidates were fixed before the data were observed"
     assumptions = tuple(fixed if "kernel was fixed" in one else one for one in bound.assumptions)
     return (*found, replace(bound, assumptions=assumptions))

@@ -30,9 +30,9 @@ from mercer.fitting.training import Trained, Training, threshold_of
 
 # --- steps ---------------------------------------------------------------------------------------
 #
-# The steps of a fit, one after the other.
+# The steps of a fit.
 
-_FEWEST_HELD_OUT = 20  # rows: a share of fewer says next to nothing
+_FEWEST_HELD_OUT = 20  # fewer rows give no useful estimate
 _PACKAGES = ("mercer", "numpy", "scipy", "scikit-learn")
 
 
@@ -63,21 +63,19 @@ class FitOptions:
     def __post_init__(self) -> None:
         share = self.test
         if isinstance(share, Real) and not 0.0 <= float(share) < 1.0:
-            raise ValueError(
-                f"fit: test={share!r} must be a share of the rows from 0 up to 1, a table, or None"
-            )
+            raise ValueError(f"fit: test={share!r} must be a fraction in [0, 1), a table, or None")
         if self.time_limit is not None and not self.time_limit > 0:
-            raise ValueError(f"fit: time_limit={self.time_limit!r} must be a number of seconds")
+            raise ValueError(f"fit: time_limit={self.time_limit!r} must be positive (seconds)")
         if self.costs is not None and (len(self.costs) != 2 or min(self.costs) < 0):
             raise ValueError(
-                f"fit: costs={self.costs!r} must be two numbers, of a false positive and of a "
+                f"fit: costs={self.costs!r} must be the costs of a false positive and a "
                 "false negative"
             )
         if not isinstance(self.cv, int | np.integer) or self.cv < 2:
-            raise ValueError(f"fit: cv={self.cv!r} must be a number of folds, at least 2")
+            raise ValueError(f"fit: cv={self.cv!r} must be an integer of at least 2")
 
     def given(self) -> dict[str, str]:
-        """Return what differs from the defaults, in words."""
+        """Return the options that differ from the defaults as text."""
         plain = FitOptions()
         pairs = [(one.name, getattr(self, one.name)) for one in fields(self)]
         return {
@@ -88,9 +86,9 @@ class FitOptions:
 
 
 def run(table: Any, target: str, options: FitOptions, phases: Phases) -> TableModel:
-    """Take all steps of `fit`."""
+    """Run all steps of `fit`."""
     seed = options.random_state
-    with phases.phase("check", "the table is checked"):
+    with phases.phase("check", "checking the table"):
         source = source_of(table, options)
         wanted = read_target(source.table, target, options.task)
         other = _test_table(wanted, options)
@@ -99,25 +97,25 @@ def run(table: Any, target: str, options: FitOptions, phases: Phases) -> TableMo
     classes, more = _classes(wanted, options.positive)
     notes = [*wanted.notes, *more]
     notes += [one.message for one in findings if one.level == "error" or one.code == "leak"]
-    with phases.phase("split", "rows are held out"):
+    with phases.phase("split", "holding out rows"):
         parts, share, said = _parts(wanted, options, other)
     notes += said
     trained = source.trained(parts, wanted, _training(options), phases)
     learnt = source.learnt
     decider, said = _decider(wanted.task, classes, trained, parts, options)
     notes += [*trained.notes, *said]
-    with phases.phase("certify", "the answer is certified"):
+    with phases.phase("certify", "certifying the solution"):
         certificate = certificate_of(trained.pipeline[-1])
     evaluation = _evaluation(trained, parts, share, decider, options, phases)
     rows, y = trained.rows, parts.train_target
     bounds = bounds_of(trained.pipeline[-1], rows, y, evaluation, trained.points)
     pipeline = trained.pipeline
     if options.refit and share > 0:
-        with phases.phase("train", "the machine is fitted to all rows"):
+        with phases.phase("train", "fitting the estimator to all rows"):
             pipeline, share = source.refitted(pipeline, wanted, seed), 0.0
             certificate = certificate_of(pipeline[-1])
         notes.append(
-            f"In the end the same settings were fitted to all {source.learnt} rows; the figures "
+            f"The selected model was refitted to all {source.learnt} rows; the scores "
             f"are those of the fit to {learnt} of them."
         )
     program = source.program(pipeline[-1], wanted, share, options, decider.threshold, classes)
@@ -136,7 +134,7 @@ def run(table: Any, target: str, options: FitOptions, phases: Phases) -> TableMo
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of what computes."""
+    """Return the versions of Python and the numerical packages."""
     return {
         "python": platform.python_version(),
         **{name: version(name) for name in _PACKAGES},
@@ -144,7 +142,7 @@ def versions() -> dict[str, str]:
 
 
 def certificate_of(machine: Any) -> Any:
-    """Return the certificate of a machine; None where it is not one of this library."""
+    """Return the certificate of an estimator, or None for other libraries."""
     return getattr(machine, "certificate_", None)
 
 
@@ -154,31 +152,31 @@ def _training(options: FitOptions) -> Training:
 
 
 def _test_table(wanted: Target, options: FitOptions) -> Table | None:
-    """Return another table to judge by, with the columns and kinds of the first."""
+    """Return the test table with the columns and kinds of the training table."""
     if options.test is None or isinstance(options.test, Real):
         return None
     other = read_table(options.test, {}, ())
     lacking = [name for name in wanted.table.columns if name not in other.columns]
     if lacking:
-        raise ValueError(f"fit: the test table lacks the column {lacking[0]!r}")
+        raise ValueError(f"fit: the test table has no column {lacking[0]!r}")
     other = other[wanted.table.columns].with_kinds(wanted.table.kinds)
     return read_target(other, wanted.name, wanted.task).table
 
 
 def _classes(wanted: Target, positive: Any) -> tuple[tuple[Any, ...], list[str]]:
-    """Put the positive one of two classes second."""
+    """Order two classes so that the positive one is second."""
     classes = wanted.classes
     if len(classes) != 2:
         if positive is not None:
-            raise ValueError(f"fit: positive={positive!r} needs two classes, not {len(classes)}")
+            raise ValueError(f"fit: positive={positive!r} requires two classes, not {len(classes)}")
         return classes, []
     if positive is None:
         return classes, [
-            f"The positive class is {classes[1]!r}, the second in order; positive= takes the other."
+            f"The positive class is {classes[1]!r} (the second in order); change it with positive=."
         ]
     same = [label for label in classes if label == positive or str(label) == str(positive)]
     if not same:
-        raise ValueError(f"fit: positive={positive!r} is none of the classes {list(classes)}")
+        raise ValueError(f"fit: positive={positive!r} must be one of the classes {list(classes)}")
     rest = next(label for label in classes if label != same[0])
     return (rest, same[0]), [f"The positive class is {same[0]!r}."]
 
@@ -186,13 +184,13 @@ def _classes(wanted: Target, positive: Any) -> tuple[tuple[Any, ...], list[str]]
 def _parts(
     wanted: Target, options: FitOptions, other: Table | None
 ) -> tuple[Split, float, list[str]]:
-    """Divide the rows; the share that is held out is 0 where all are learnt from."""
+    """Split the rows. The held-out fraction is 0 if all rows are used for training."""
     share = float(options.test) if isinstance(options.test, Real) else 0.0
     table, notes = wanted.table, []
     if 0 < share and share * len(table) < _FEWEST_HELD_OUT:
         notes.append(
-            f"A share of {share:g} of {len(table)} rows is too few to judge by: all rows were "
-            "learnt from, and the figures come from cross-validation."
+            f"A fraction of {share:g} of {len(table)} rows is too small for an evaluation: all "
+            "rows were used for training, and the scores are from cross-validation."
         )
         share = 0.0
     parts = split(
@@ -204,14 +202,14 @@ def _parts(
             parts, held_out=other.drop(wanted.name), held_out_target=y,
             held_out_rows=np.arange(len(y)),
         )  # fmt: skip
-        notes.append(f"Judged by the {len(y)} rows of the test table.")
+        notes.append(f"Evaluated on the {len(y)} rows of the test table.")
     elif share > 0:
         notes.append(
-            f"{len(parts.held_out)} of {len(table)} rows were held out before anything was learnt, "
-            f"with seed {options.random_state}; the figures are those on them."
+            f"{len(parts.held_out)} of {len(table)} rows were held out for evaluation before "
+            f"preprocessing, with seed {options.random_state}."
         )
     elif not notes:
-        notes.append("No rows were held out: the figures come from cross-validation.")
+        notes.append("No rows were held out: the scores are from cross-validation.")
     return parts, share, notes
 
 
@@ -222,7 +220,7 @@ def _decider(
         return Decider(task, classes, None), []
     machine = trained.pipeline[-1]
     if len(classes) != 2 or not hasattr(machine, "decision_function"):
-        raise ValueError("fit: costs needs a classifier of two classes with decision values")
+        raise ValueError("fit: costs requires a binary classifier with decision_function")
     value, note = threshold_of(
         machine, trained.rows, parts.train_target, classes[1], options.costs, options.random_state
     )
@@ -237,11 +235,11 @@ def _evaluation(
     options: FitOptions,
     phases: Phases,
 ) -> Evaluation:
-    """Judge by rows held out where there are any, otherwise by cross-validation."""
+    """Evaluate on held-out rows, or by cross-validation if there are none."""
     seed, pipeline = options.random_state, trained.pipeline
     kind, rows, truth = "held-out", parts.held_out_rows, parts.held_out_target
     table = parts.held_out
-    with phases.phase("evaluate", "the model is judged"):
+    with phases.phase("evaluate", "evaluating the model"):
         if len(parts.held_out):
             kind = "held-out" if share > 0 else "test table"
             answers = decider.answers(pipeline, table, truth)
@@ -249,11 +247,11 @@ def _evaluation(
             kind, rows, table = "cross-validated", parts.train_rows, parts.train
             truth = parts.train_target
             answers = cross_answers(pipeline, table, truth, decider, seed)
-    matters: tuple[Any, str] = ((), "Not asked for.")
+    matters: tuple[Any, str] = ((), "Not computed: importance=False.")
     if options.importance and phases.left == 0.0:
-        matters = ((), "The time limit was over.")
+        matters = ((), "Not computed: the time limit expired.")
     elif options.importance:
-        with phases.phase("importance", "columns are shuffled"):
+        with phases.phase("importance", "computing permutation importance"):
             matters = importance_of(pipeline, table, truth, decider, seed, phases.tell)
     return evaluating_evaluate(
         answers, kind=kind, rows=rows, decider=decider, train_target=parts.train_target,
@@ -263,7 +261,7 @@ def _evaluation(
 
 # --- fit -----------------------------------------------------------------------------------------
 #
-# From a table to a model: check, split, prepare, choose, train, calibrate, certify, evaluate.
+# The public function `fit`.
 
 
 def fit(
@@ -291,79 +289,79 @@ def fit(
     journal: Any = None,
     callback: FitCallback | None = None,
 ) -> TableModel:
-    """Fit a model to a table: check, split, prepare, choose, train, calibrate, certify, evaluate.
+    """Fit a certified model to a table: check, split, preprocess, select, tune, fit and evaluate.
 
-    Part of the rows is held out before anything is learnt; preparation, choice of the kernel and
-    fit see the others only, and the figures of the model are those on the rows held out. The model
-    that is returned is the one that was judged, unless `refit` asks for a fit to all rows.
-    Everything that was decided is said in `notes`, and can be decided otherwise here.
+    The function holds out a fraction of the rows for the evaluation. They are not used for
+    preprocessing, kernel selection or fitting. The evaluation applies to the returned model,
+    unless `refit` is True. The attribute `notes` lists all decisions; each can be changed with a
+    parameter.
 
     Parameters
     ----------
     table : Table, path, pandas, polars or pyarrow table, or dict of columns
-        Rows; a path is read by `mercer.data.read`.
+        Training data. A path is read by `mercer.data.read`.
     target : str
-        The column to predict.
+        Column to predict.
     task : {"classification", "regression"} or None
-        None takes words, truth values and at most ten different whole numbers for classes (30 if
-        they count on from 0 or 1, with three rows each), other numbers for a quantity.
+        If None, the task is classification for words, Boolean values and at most ten distinct
+        integers (30 if they are consecutive from 0 or 1, with three rows each), and regression
+        for other numbers.
     machine : estimator or None
-        What is fitted. None takes `SVC` for classes; for quantities `KernelRidge`, above 2000
-        training rows `SVR`.
+        Estimator to fit. If None, `SVC` for classification, and for regression `KernelRidge`, or
+        `SVR` above 2000 training rows.
     kernels : sequence of str or Kernel, or None
         Families to compare ("linear", "polynomial", "gaussian", "matern", "laplacian", "sum over
-        kinds of columns"), or kernels, or their texts. None compares all families.
+        kinds of columns"), kernels, or kernel expressions. If None, all families.
     approximation : Approximation, str or None
-        Features in place of the kernel, such as `Nystrom(1000)` or "nystrom:1000", or None for the
-        kernel itself; "auto" leaves that to the machine, which takes landmarks where the kernel
-        itself would be refused.
+        Approximate feature map, such as `Nystrom(1000)` or "nystrom:1000". None uses the exact
+        kernel; "auto" uses it within the size limits and otherwise the Nyström method.
     kinds : mapping of str to Kind or str, optional
-        Kinds of columns, in place of those inferred.
+        Column kinds. Replaces the inferred kinds.
     drop : sequence of str
-        Columns that are left out.
+        Columns to ignore.
     test : float, Table or None
-        Share of the rows to hold out, another table to judge by, or None: then, and where fewer
-        than 20 rows would be held out, all rows are learnt from, and judged by cross-validation.
+        Fraction of the rows to hold out, or a test table. If None, or if fewer than 20 rows would
+        be held out, all rows are used for training and evaluated by cross-validation.
     refit : bool
-        Whether the chosen settings are fitted to all rows in the end. The figures remain those of
-        the fit without the rows held out.
+        Refit the selected model on all rows. The evaluation remains that of the fit without the
+        held-out rows.
     tune : bool
-        Whether kernels and parameters are compared; otherwise `machine` is taken as it is.
+        Compare kernels and tune hyperparameters. If False, `machine` is fitted unchanged.
     calibrate : bool
-        Whether a classifier gets probabilities.
+        Calibrate probabilities of a classifier.
     positive : label or None
-        Of two classes the one that scores speak of; None takes the second in order.
+        Positive class of a binary target. If None, the second in order.
     costs : tuple of float or None
-        Of a false positive and of a false negative: two classes are then divided where that is
-        cheapest on the training rows.
+        Costs of a false positive and a false negative. The threshold of a binary classifier is
+        chosen to minimize the total cost on the training rows.
     scoring : str, callable or None
-        What the comparison goes by, as in scikit-learn: accuracy, or R^2.
+        Selection score, as in scikit-learn. If None, accuracy or R^2.
     cv : int
-        Folds of the comparison.
+        Number of cross-validation folds.
     max_rows : int
-        The comparison takes a sample of so many training rows; the fit has all of them.
+        Number of training rows for the comparison. The fit uses all of them.
     importance : bool
-        Whether the columns are shuffled to see what they are worth.
+        Compute the permutation importance of the columns.
     time_limit : float or None
-        Seconds for the whole: the comparison takes at most 60 % of it, the fit what is then left.
+        Total time limit in seconds. The comparison takes at most 60 % of it.
     random_state : int
-        Seed of split, folds, samples and shuffles.
+        Random seed of split, folds, subsamples and permutations.
     journal : path or None
-        A folder that remembers the comparison, so that the same call takes up what was interrupted.
+        Folder that records the comparison, so that the same call resumes an interrupted run.
     callback : callable or None
-        Called with `FitProgress`; a true return value ends the comparison with what was judged
-        (the fit that follows is ended by `time_limit` alone).
+        Called with `FitProgress`. Return True to stop the comparison and select among the
+        finished candidates. Only `time_limit` stops the fit that follows.
 
     Returns
     -------
     TableModel
-        The model, how good it is, and how it came about; print it.
+        The model with its evaluation and certificate. Print it for a summary.
 
     Notes
     -----
-    The preparation looks at no target. It is learnt once from the training rows, before they are
-    divided into folds for the comparison. The answer depends neither on the order of the rows, nor
-    (up to rounding) on that of the columns.
+    The preprocessing does not use the target. It is fitted once to the training rows, before they
+    are divided into folds. The model does not depend on the order of the rows and, up to
+    rounding, of the columns.
 
     Examples
     --------
@@ -390,29 +388,29 @@ def fit(
 
 # --- new rows ------------------------------------------------------------------------------------
 #
-# Judge a model of a table by labelled rows that it has not seen.
+# Evaluates a table model on new labeled rows.
 
 
 def evaluate(
     model: TableModel, table: Any, *, importance: bool = False, random_state: int = 0
 ) -> Evaluation:
-    """Judge a model by the rows of another table.
+    """Evaluate a model on another table.
 
     Parameters
     ----------
     model : TableModel
-        Made by `mercer.fit`, or loaded.
+        Model from `mercer.fit` or `mercer.load`.
     table : Table, path, pandas, polars or pyarrow table, or dict of columns
-        Rows with the target; those without one are left out.
+        Labeled rows. Rows without a target are ignored.
     importance : bool
-        Whether the columns are shuffled to see what they are worth.
+        Compute the permutation importance of the columns.
     random_state : int
-        Seed of bootstrap and shuffles.
+        Random seed of bootstrap and permutations.
 
     Returns
     -------
     Evaluation
-        Figures with intervals, beside those of the best constant answer on the training rows.
+        Metrics with intervals, and those of the best constant prediction.
 
     Examples
     --------
@@ -428,7 +426,7 @@ def evaluate(
     """
     found = read_table(table, {}, ())
     if model.target not in found.columns:
-        raise ValueError(f"evaluate: the table lacks the target {model.target!r}")
+        raise ValueError(f"evaluate: the table has no target column {model.target!r}")
     if model.task == "classification" and found[model.target].dtype != object:
         words = all(isinstance(label, str) for label in model.classes)
         found = found.with_kinds({model.target: "category"}) if words else found
@@ -439,7 +437,7 @@ def evaluate(
     truth = target_values(found, model.target, model.task)
     rows = found.drop(model.target)
     decider = Decider(model.task, model.classes, model.threshold)
-    matters: tuple[Any, str] = ((), "Not asked for.")
+    matters: tuple[Any, str] = ((), "Not computed: importance=False.")
     if importance:
         matters = importance_of(model.pipeline, rows, truth, decider, random_state)
     return put_together(

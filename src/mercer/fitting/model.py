@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 # --- program -------------------------------------------------------------------------------------
 #
-# The Python program that makes the same model: what `fit` did, without its choices.
+# The Python program that reproduces the selected model without the comparison.
 
 _NAME = re.compile(r"\b[A-Z]\w*(?=\()")
 
 
 def expression_of(machine: Any) -> str:
-    """Write a machine as Python: its class, and the parameters that are not the default.
+    """Write an estimator as a Python expression without default parameters.
 
     Examples
     --------
@@ -50,7 +50,7 @@ def expression_of(machine: Any) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Write a value as Python that makes it again."""
+    """Write a value as a Python expression."""
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not np.isfinite(value):
@@ -61,7 +61,7 @@ def text_of(value: Any) -> str:
 
 
 def imports_of(machine: Any) -> list[str]:
-    """Return the lines that import a machine, and kernels and features in its parameters."""
+    """Return the imports of an estimator, its kernels and its approximation."""
     lines = [f"from {_home(type(machine))} import {type(machine).__name__}"]
     kernels = [v for v in machine.get_params(deep=False).values() if isinstance(v, Kernel)]
     names = sorted({name for kernel in kernels for name in _NAME.findall(repr(kernel))})
@@ -85,29 +85,29 @@ def model_program(
     threshold: float | None,
     labels: tuple[Any, ...],
 ) -> str:
-    """Write the program of a `TableModel`.
+    """Write the Python program of a `TableModel`.
 
     Parameters
     ----------
     machine : estimator
-        With its parameters.
+        Estimator with its parameters.
     source : str
-        File of the table; "" leaves the table to the reader.
+        File of the table. If "", the program expects a variable `table`.
     kinds : mapping
-        Kinds that the user gave.
+        Column kinds specified by the user.
     drop : sequence of str
-        Columns that the user left out.
+        Columns to ignore.
     target, task, test, random_state
-        As in `split`.
+        See `split`.
     threshold : float or None
-        Decision value of the second label from which on it is predicted.
+        Smallest decision value of the second label.
     labels : tuple
-        The labels.
+        Labels.
 
     Returns
     -------
     str
-        It ends with a fitted `model`.
+        Program that creates a fitted `model`.
     """
     lines = [
         "from sklearn.pipeline import Pipeline",
@@ -133,14 +133,14 @@ def file_program(path: str, target: str, given: Mapping[str, str]) -> str:
     Parameters
     ----------
     path, target : str
-        The file, and the column to predict.
+        File and target column.
     given : mapping of str to str
-        Other arguments of the call, as Python.
+        Other arguments of the call as Python expressions.
 
     Returns
     -------
     str
-        It ends with a fitted `model`.
+        Program that creates a fitted `model`.
     """
     arguments = "".join(f", {name}={value}" for name, value in given.items())
     names = sorted({name for value in given.values() for name in _NAME.findall(value)})
@@ -151,7 +151,7 @@ def file_program(path: str, target: str, given: Mapping[str, str]) -> str:
 
 
 def table_imports(source: str) -> list[str]:
-    """Return the lines that import what reads and prepares a table."""
+    """Return the imports for reading and preprocessing a table."""
     return ["from mercer.data import TablePreparation" + (", read" if source else "")]
 
 
@@ -166,7 +166,7 @@ def table_lines(source: str, kinds: Mapping[str, str], drop: Sequence[str]) -> l
 
 
 def pipeline_lines(machine: Any) -> list[str]:
-    """Return the lines that make the pipeline."""
+    """Return the lines that create the pipeline."""
     return [
         "model = Pipeline([",
         '    ("prepare", TablePreparation()),',
@@ -200,27 +200,27 @@ def _same(a: Any, b: Any) -> bool:
 
 # --- model ---------------------------------------------------------------------------------------
 #
-# What `fit` returns: a model of a table, and everything there is to know about it.
+# The result of `fit`.
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How a model came about: what is needed to make it again.
+    """Settings that reproduce a model.
 
     Attributes
     ----------
     random_state : int
-        The seed of splits, samples and shuffles.
+        Random seed of splits, subsamples and permutations.
     versions : dict of str to str
-        Of python, mercer, numpy, scipy and scikit-learn.
+        Versions of python, mercer, numpy, scipy and scikit-learn.
     digest : str
-        sha256 of the table.
+        SHA-256 of the table.
     source : str
-        File that the table was read from, or "".
+        File of the table, or "".
     rows : int
-        Of the table, without those that have no target.
+        Number of rows with a target.
     trained_rows, held_out_rows : int
-        How many the model was fitted to, and judged by.
+        Numbers of rows for the fit and for the evaluation.
     options : dict
         Arguments of the call that differ from their defaults.
     seconds : dict of str to float
@@ -240,46 +240,46 @@ class Settings:
 
 @dataclass(frozen=True, eq=False)
 class TableModel:
-    """A model of one column of a table, judged and certified.
+    """A certified and evaluated model that predicts one column of a table.
 
     Attributes
     ----------
     pipeline : Pipeline
-        Steps "prepare" (a fitted `TablePreparation`) and "machine" (the fitted machine).
+        Steps "prepare" (a fitted `TablePreparation`) and "machine" (the fitted estimator).
     schema : Schema
-        Columns that `predict` asks for, with their kinds.
+        Columns that `predict` requires, with their kinds.
     target : str
-        The column that is predicted.
+        Target column.
     task : str
         "classification" or "regression".
     classes : tuple
         Labels in the order of probabilities; empty for regression.
     positive : object
-        Of two labels the one that ROC curve, threshold and `decision_function` speak of; None
+        Positive class of a binary target, for ROC curve, threshold and `decision_function`. None
         otherwise.
     threshold : float or None
-        Decision value from which on a row is called positive, where costs of errors were given;
-        None leaves it to the machine.
+        Smallest decision value of the positive class, if costs were specified. If None, the
+        estimator decides.
     choice : Choice or None
-        What was compared and why this was taken; None where nothing was compared.
+        Result of model selection. None without a comparison.
     evaluation : Evaluation
-        How good it is.
+        Metrics on the evaluated rows.
     findings : Findings
-        What `mercer.data.check` found.
+        Findings of `mercer.data.check`.
     certificate : Certificate
-        That of the machine.
+        Certificate of the estimator.
     bounds : tuple of Bound
-        What learning theory promises from the training rows alone; many are vacuous, and say so.
+        Generalization bounds from the training rows. `vacuous` marks bounds without content.
     notes : tuple of str
-        What was decided, in sentences: rows, columns, task, classes, preparation, choice, fit.
+        Decisions of the fit: rows, columns, task, classes, preprocessing, selection.
     python : str
-        A program that makes the same model.
+        Python program that reproduces the model.
     settings : Settings
         Seed, versions, digest, seconds.
     table : Table or None
-        Rows with a target, training and held-out ones, kept for reports; model files leave it out.
+        Training and held-out rows for reports. Model files do not contain it.
     constant : tuple of float
-        The best constant answer on the training rows: shares of the classes, or the mean.
+        The best constant prediction on the training rows: class fractions or the mean.
     """
 
     pipeline: Any
@@ -302,12 +302,12 @@ class TableModel:
 
     @property
     def machine(self) -> Any:
-        """The fitted machine, behind the preparation."""
+        """The fitted estimator, without preprocessing."""
         return self.pipeline[-1]
 
     @property
     def preparation(self) -> Any:
-        """The fitted preparation."""
+        """The fitted preprocessing step."""
         return self.pipeline[0]
 
     def predict(self, table: Any) -> Array:
@@ -316,8 +316,8 @@ class TableModel:
         Parameters
         ----------
         table : Table, anything `Table.of` takes, or path
-            Columns by name, in any order; a column too many, such as the target, is left aside. A
-            file is read block by block.
+            New rows. Columns are matched by name; other columns, such as the target, are ignored.
+            A file is read block by block.
 
         Returns
         -------
@@ -333,38 +333,38 @@ class TableModel:
         return self._answers(table, ask)
 
     def predict_proba(self, table: Any) -> Array:
-        """Estimate the probability of each class at new rows; for calibrated classifiers.
+        """Predict class probabilities of new rows, for calibrated classifiers.
 
         Parameters
         ----------
         table : Table, anything `Table.of` takes, or path
-            Columns by name.
+            New rows. Columns are matched by name.
 
         Returns
         -------
         (n, classes) array
-            In the order of `classes`.
+            Probabilities in the order of `classes`.
         """
         if self.task == "regression" or not hasattr(self.pipeline, "predict_proba"):
             raise AttributeError(
-                "predict_proba: the model gives no probabilities; fit a classifier with "
+                "predict_proba: the model has no probabilities; fit a classifier with "
                 "calibrate=True"
             )
         decider = self._decider()
         return self._answers(table, partial(decider.probabilities, self.pipeline))
 
     def decision_function(self, table: Any) -> Array:
-        """Evaluate the decision at new rows; for classifiers.
+        """Evaluate the decision function at new rows, for classifiers.
 
         Parameters
         ----------
         table : Table, anything `Table.of` takes, or path
-            Columns by name.
+            New rows. Columns are matched by name.
 
         Returns
         -------
         (n,) or (n, classes) array
-            For two classes positive where `positive` is predicted (without a threshold).
+            Decision values. For two classes, values above 0 (or the threshold) predict `positive`.
         """
         if self.task == "regression" or not hasattr(self.pipeline, "decision_function"):
             raise AttributeError("decision_function: the model has no decision values")
@@ -372,7 +372,7 @@ class TableModel:
         return self._answers(table, partial(decider.scores, self.pipeline))
 
     def _answers(self, table: Any, ask: Callable[[Any], Any]) -> Array:
-        """Ask about rows, those of a file block by block."""
+        """Call a method for rows; a file is read block by block."""
         if not isinstance(table, str | os.PathLike):
             return np.asarray(ask(table))
         from mercer.data import read_blocks  # noqa: PLC0415  only where a file is asked about
@@ -380,7 +380,7 @@ class TableModel:
         blocks = read_blocks(table, self.schema.without_identifiers())
         parts = [np.asarray(ask(rows)) for rows in blocks]
         if not parts:
-            raise ValueError(f"{table}: there are no rows")
+            raise ValueError(f"{table}: the table has no rows")
         return np.concatenate(parts)
 
     def _decider(self) -> Decider:

@@ -1,4 +1,4 @@
-"""Phases of a fit: what is at work, how long each took, how much time is left."""
+"""Phases of a fit: progress, time of each phase and remaining time."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from mercer.progress import heard, show, shown
 
 @dataclass(frozen=True)
 class FitProgress:
-    """Where a running `fit` stands; given to callbacks.
+    """Progress of a running `fit`, passed to callbacks.
 
     Attributes
     ----------
     phase : str
         "check", "split", "prepare", "choose", "train", "certify", "evaluate" or "importance".
     text : str
-        What is at work.
+        Description of the current step.
     share : float or None
-        Of the phase that is done, where that is known.
+        Finished fraction of the phase, or None if unknown.
     seconds : float
-        Since the start of the fit.
+        Time since the start of the fit.
     detail : object
-        `TuningProgress` while kernels are compared; None otherwise.
+        `TuningProgress` during the comparison of kernels; None otherwise.
     """
 
     phase: str
@@ -37,18 +37,18 @@ class FitProgress:
 
 
 FitCallback = Callable[[FitProgress], bool | None]
-"""Called while a fit runs; a true return value ends the comparison with what was judged so far."""
+"""Called during a fit. Return True to stop the comparison and select a finished candidate."""
 
 
 class Phases:
-    """The clock of a fit.
+    """Times the phases of a fit and reports progress.
 
     Parameters
     ----------
     callback : callable or None
-        Told where the work stands.
+        Called with `FitProgress`.
     time_limit : float or None
-        Seconds for all phases.
+        Time limit of all phases in seconds.
     """
 
     def __init__(self, callback: FitCallback | None, time_limit: float | None) -> None:
@@ -59,10 +59,10 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str, text: str) -> Iterator[None]:
-        """Measure what is inside."""
+        """Measure the time of a phase."""
         self.current, started = name, time.perf_counter()
         try:
-            # steps of solvers are shown in the fit itself, not in those of a comparison
+            # show iterations of the solver only for the final fit
             with shown(f"fit, {name}", solvers=name == "train"):
                 self.tell(text)
                 with self._steps(name):
@@ -71,7 +71,7 @@ class Phases:
             self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
 
     def _steps(self, name: str) -> AbstractContextManager[None]:
-        """Let the callback hear the steps of the solver; it cannot end them."""
+        """Report iterations of the solver to the callback, which cannot stop them."""
         callback = self.callback
         if callback is None or name != "train":
             return nullcontext()
@@ -82,7 +82,7 @@ class Phases:
         return heard(told)
 
     def tell(self, text: str, share: float | None = None, detail: Any = None) -> bool:
-        """Tell whoever listens; return whether they ask to stop."""
+        """Report progress. Return whether the callback requests a stop."""
         show(text, share)
         if self.callback is None:
             return False
@@ -91,7 +91,7 @@ class Phases:
 
     @property
     def left(self) -> float | None:
-        """Seconds that are left; None without a limit."""
+        """Remaining seconds. None without a limit."""
         if self.limit is None:
             return None
         return max(0.0, self.limit - (time.perf_counter() - self.begun))

@@ -1,4 +1,4 @@
-"""Sources of the rows of a fit: tables, files, and files larger than memory."""
+"""Sources of the rows of a fit: tables, files and files larger than memory."""
 
 from __future__ import annotations
 
@@ -35,24 +35,24 @@ from mercer.rows.file_blocks import read_head, sampled_table
 
 # --- large ---------------------------------------------------------------------------------------
 #
-# Files that memory does not hold as a table: settings are chosen on a sample, fitted to all rows.
+# Files larger than memory: model selection on a sample, fit to all rows.
 #
-# Rows are read block by block. Those of a sample drawn at random from the whole file are checked,
-# split and compared as any table is; what is then fitted sees every row of the file but those
-# that the sample holds out, and rows equal to them.
+# Rows are read block by block. A random sample of the file is checked, split and compared like a
+# table. The final fit uses every row of the file except the held-out rows of the sample and rows
+# equal to them.
 
-SAMPLED = 20_000  # rows that settings are chosen on, and whose share is held out
-# What a table and its prepared rows take over the bytes of the file: numbers of about eight letters
-# become eight bytes twice, with copies on the way; compressed ones are several times smaller.
+SAMPLED = 20_000  # rows for model selection and evaluation
+# Memory of a table and its preprocessed rows, relative to the file size: numbers of about eight
+# characters become eight bytes twice, plus copies; compressed files are several times smaller.
 _GROWTH, _GROWTH_PACKED = 3.0, 10.0
 _PACKED = (b"PAR1", b"\x1f\x8b", b"BZh", b"\xfd7zXZ", b"\x28\xb5\x2f\xfd")
-_WHOLE = b"PK\x03\x04"  # npz archives, which have no blocks
-_DISK = 0.5  # of what is free where temporary files are: more prepared rows are not kept there
+_WHOLE = b"PK\x03\x04"  # npz archives, which cannot be read in blocks
+_DISK = 0.5  # largest fraction of the free temporary disk space for preprocessed rows
 _PIECE = 1 << 22  # bytes
 
 
 def exceeds_memory(path: Any) -> bool:
-    """Return whether a file takes more than the memory budget as a table, or is too large to read.
+    """Return whether a file exceeds the memory budget as a table or the limits of the readers.
 
     Examples
     --------
@@ -79,11 +79,11 @@ class LargeFile:
     path : str or path
         CSV, Parquet, JSON lines, ARFF or LIBSVM text.
     kinds : mapping of str to Kind or str, optional
-        Kinds of some columns, in place of those that its beginning says.
+        Kinds of some columns. Replaces the kinds inferred from the beginning of the file.
     drop : sequence of str
-        Columns to leave out.
+        Columns to ignore.
     **reader
-        As in `mercer.data.read`: format, missing, delimiter, header, decimal.
+        See `mercer.data.read`: format, missing, delimiter, header, decimal.
 
     Attributes
     ----------
@@ -107,7 +107,7 @@ class LargeFile:
         self.schema = head.drop(*drop).schema
 
     def without(self, kinds: Mapping[str, Any], drop: Sequence[str]) -> LargeFile:
-        """Return the file with other kinds of some columns, and without others."""
+        """Return the file with changed kinds and without dropped columns."""
         if not kinds and not drop:
             return self
         given = {**self.reader.get("kinds", {}), **kinds}
@@ -115,17 +115,17 @@ class LargeFile:
         return LargeFile(self.path, given or None, drop, **reader)
 
     def tables(self) -> Iterator[Table]:
-        """Begin a pass over the rows."""
+        """Start a pass over the rows."""
         rows = rows_of_block(len(self.schema.names))
         return iter(read_blocks(self.path, self.schema, rows, **self._arguments()))
 
     def sample(self, random_state: int) -> Table:
-        """Return rows drawn at random from the whole file, in one pass."""
+        """Return a random sample of the rows of the file, in one pass."""
         warnings.warn(
-            f"{self.path} ({format_bytes(os.path.getsize(self.path))}) takes more memory as a "
-            f"table than the budget of {format_bytes(memory_budget())} has, so it is read block "
-            f"by block: settings are chosen on {SAMPLED} rows drawn at random, and the machine is "
-            "fitted to all. mercer.config(memory=...) sets the budget",
+            f"{self.path} ({format_bytes(os.path.getsize(self.path))}) exceeds the memory "
+            f"budget of {format_bytes(memory_budget())} as a table, so it is read block by block: "
+            f"model selection uses {SAMPLED} random rows, and the final fit uses all rows. Set "
+            "the budget with mercer.config(memory=...)",
             UserWarning,
             stacklevel=5,
         )
@@ -136,7 +136,7 @@ class LargeFile:
         return sampled_table(self.tables(), SAMPLED, random_state)
 
     def there(self) -> Any:
-        """Return the file as workers of the cluster around read it; None without one."""
+        """Return the file as read by the workers of the active cluster, or None without one."""
         client = client_around()
         if client is None:
             return None
@@ -145,7 +145,7 @@ class LargeFile:
         return FilesThere([self.path], self.schema, client, **self._arguments())
 
     def digest(self) -> str:
-        """Return the sha256 of the file, which a worker of the cluster around finds, if any."""
+        """Return the SHA-256 of the file, computed by a worker of the active cluster, if any."""
         client = client_around()
         if client is not None:
             return str(client.submit(file_digest, os.path.abspath(self.path), pure=False).result())
@@ -157,7 +157,7 @@ class LargeFile:
 
 
 def file_digest(path: str) -> str:
-    """Return the sha256 of a file."""
+    """Return the SHA-256 of a file."""
     found = hashlib.sha256()
     with Path(path).open("rb") as file:
         while piece := file.read(_PIECE):
@@ -166,17 +166,17 @@ def file_digest(path: str) -> str:
 
 
 def default_large_machine(task: str, rows: int) -> tuple[Any, str]:
-    """Return the machine for rows in blocks, and why."""
+    """Return the default estimator for rows in blocks and the reason."""
     if task == "classification":
         return LogisticRegression(), (
-            "The machine is a logistic regression (LogisticRegression), which needs few passes "
-            "over the file and has probabilities; machine=SVC() asks for another."
+            "Estimator: logistic regression (LogisticRegression), which needs few passes "
+            "over the file and has probabilities; machine= selects another, such as SVC()."
         )
-    return KernelRidge(), "The machine is a kernel ridge regression (KernelRidge)."
+    return KernelRidge(), "Estimator: kernel ridge regression (KernelRidge)."
 
 
 def refuse_in_memory_only(machine: Any) -> None:
-    """Raise if a machine has no fit over blocks, before any work is done."""
+    """Raise if an estimator cannot be fitted to rows in blocks."""
     if machine is not None and not isinstance(machine, type) and not has_fit(machine):
         raise ValueError(
             f"fit: machine={type(machine).__name__}() needs all rows in memory, and the file "
@@ -187,16 +187,16 @@ def refuse_in_memory_only(machine: Any) -> None:
 
 @dataclass(frozen=True, eq=False)
 class TrainingRows:
-    """Makes numbers of a table, without rows held out, and those without a target.
+    """Preprocesses a block of rows without held-out rows and rows without a target.
 
     Attributes
     ----------
     preparation : TablePreparation
-        Fitted.
+        Fitted preprocessing step.
     wanted : Target
-        Task and classes, as the sample has them.
+        Task and classes of the sample.
     held_out : (h,) array
-        Keys of rows that nothing may learn from: see `row_keys`.
+        Keys of held-out rows: see `row_keys`.
     """
 
     preparation: Any
@@ -209,7 +209,7 @@ class TrainingRows:
         return X, y, None
 
     def found(self, table: Table) -> tuple[Any, Array, int]:
-        """Return rows, targets, and how many rows of unknown classes were left out."""
+        """Return rows, targets, and the number of dropped rows of unknown classes."""
         name, task = self.wanted.name, self.wanted.task
         table = table.rows(~missing_of(table[name]))
         features, y = table.drop(name), target_values(table, name, task)
@@ -222,23 +222,23 @@ class TrainingRows:
 
 
 class TrainingBlocks(LocalBlocks):
-    """Rows of a large file as numbers, without those held out, and those without a target.
+    """Preprocessed rows of a large file without held-out rows and rows without a target.
 
     Parameters
     ----------
     file : LargeFile
         The rows.
     preparation : TablePreparation
-        Fitted.
+        Fitted preprocessing step.
     wanted : Target
-        Task and classes, as the sample has them.
+        Task and classes of the sample.
     held_out : (h,) array
-        Keys of rows that nothing may learn from: see `row_keys`.
+        Keys of held-out rows: see `row_keys`.
 
     Attributes
     ----------
     strange : int
-        Rows of classes that the sample lacks, in the last pass; they are left out.
+        Number of rows dropped in the last pass because their class is not in the sample.
     """
 
     def __init__(self, file: LargeFile, preparation: Any, wanted: Target, held_out: Array) -> None:
@@ -248,7 +248,7 @@ class TrainingBlocks(LocalBlocks):
         self.n_columns, self.dtype = int(first[0].shape[1]), np.dtype(first[0].dtype)
 
     def parts(self) -> Iterator[tuple[Any, Any, Any]]:
-        """Read, leave rows out, and prepare."""
+        """Read, filter and preprocess the rows."""
         make = TrainingRows(self.preparation, self.wanted, self.held_out)
         self.strange = 0
         for table in self.file.tables():
@@ -261,9 +261,9 @@ class TrainingBlocks(LocalBlocks):
 def prepared_blocks(
     file: LargeFile, preparation: Any, wanted: Target, held_out: Array
 ) -> tuple[RowBlocks, list[str]]:
-    """Return the rows of a file as numbers, read once and kept on the disk where it has room.
+    """Return the preprocessed rows of a file, cached on disk if there is space.
 
-    On a cluster the workers read them, and keep them in memory.
+    On a cluster, the workers read the rows and keep them in memory.
     """
     there = file.there()
     if there is not None:
@@ -271,13 +271,13 @@ def prepared_blocks(
     blocks = TrainingBlocks(file, preparation, wanted, held_out)
     size = 8 * blocks.count() * blocks.n_columns
     notes = [
-        "The file takes more memory as a table than the budget has: rows drawn at random were "
-        "checked, split and compared, and the machine was fitted to "
+        "The file exceeds the memory budget as a table: checks, split and model selection used "
+        "a random sample, and the final fit used "
         f"{blocks.count()} rows of the file, block by block."
     ]
     if blocks.strange:
         notes.append(
-            f"{blocks.strange} rows of classes that no row of the sample has were left out."
+            f"{blocks.strange} rows were dropped because their class is not in the sample."
         )
     if size <= _DISK * shutil.disk_usage(tempfile.gettempdir()).free:
         return blocks.mapped(rows_alone), notes
@@ -289,22 +289,22 @@ def _prepared_there(there: Any, make: TrainingRows) -> tuple[RowBlocks, list[str
 
     blocks = WorkerFileBlocks.made_by(there, make, len(make.preparation.get_feature_names_out()))
     notes = [
-        "The file takes more memory as a table than the budget has: rows drawn at random were "
-        f"checked, split and compared, and the machine was fitted to {blocks.count()} rows of the "
-        f"file, which the workers of the cluster read in {len(there.pieces)} pieces. Rows of "
-        "classes that no row of the sample has are left out."
+        "The file exceeds the memory budget as a table: checks, split and model selection used a "
+        f"random sample, and the final fit used {blocks.count()} rows of the file, which the "
+        f"workers of the cluster read in {len(there.pieces)} pieces. Rows were dropped if their "
+        "class is not in the sample."
     ]
     return blocks, notes
 
 
 def rows_alone(block: Block) -> Any:
-    """Return the rows of a block."""
+    """Return the number of rows of a block."""
     return block.X
 
 
 # --- sources -------------------------------------------------------------------------------------
 #
-# Where the rows of a fit come from: a table in memory, or a file read block by block.
+# Sources of the rows of a fit: a table in memory, or a file read block by block.
 
 
 class RowSource(ABC):
@@ -313,9 +313,9 @@ class RowSource(ABC):
     Attributes
     ----------
     table : Table
-        What is checked, split and compared.
+        Rows for checks, split and model selection.
     learnt : int
-        Rows that the machine was fitted to last.
+        Number of rows of the last fit.
     """
 
     table: Table
@@ -324,25 +324,25 @@ class RowSource(ABC):
     @property
     @abstractmethod
     def origin(self) -> tuple[str, str]:
-        """The sha256 of the rows, and the file they are from."""
+        """SHA-256 and file of the rows."""
 
     @abstractmethod
     def trained(self, parts: Split, wanted: Target, how: Training, phases: Phases) -> Trained:
-        """Prepare, compare and fit."""
+        """Preprocess, compare kernels and fit."""
 
     @abstractmethod
     def refitted(self, pipeline: Pipeline, wanted: Target, seed: int) -> Pipeline:
-        """Fit the same settings to all rows."""
+        """Refit the selected model on all rows."""
 
     @abstractmethod
     def rows_in_all(self, wanted: Target, held_out: int) -> int:
-        """Return how many rows there are, those held out among them."""
+        """Return the number of rows including held-out rows."""
 
     @abstractmethod
     def program(
         self, machine: Any, wanted: Target, share: float, options: Any, threshold: Any, labels: Any
     ) -> str:
-        """Write the Python program that makes the same model."""
+        """Write the Python program that reproduces the model."""
 
 
 class TableSource(RowSource):
@@ -353,16 +353,16 @@ class TableSource(RowSource):
 
     @property
     def origin(self) -> tuple[str, str]:
-        """Of the table."""
+        """SHA-256 and file of the table."""
         return self.table.digest, self.table.source
 
     def trained(self, parts: Split, wanted: Target, how: Training, phases: Phases) -> Trained:
-        """Fit to the rows to learn from."""
+        """Fit to the training rows."""
         self.learnt = len(parts.train)
         return train(parts.train, parts.train_target, wanted.task, how, phases)
 
     def refitted(self, pipeline: Pipeline, wanted: Target, seed: int) -> Pipeline:
-        """Fit preparation and machine to the whole table."""
+        """Fit preprocessing and estimator to the whole table."""
         parts = split(wanted.table, wanted.name, task=wanted.task, test=0.0, random_state=seed)
         made = Pipeline([("prepare", TablePreparation()), ("machine", clone(pipeline[-1]))])
         self.learnt = len(wanted.table)
@@ -375,7 +375,7 @@ class TableSource(RowSource):
     def program(
         self, machine: Any, wanted: Target, share: float, options: Any, threshold: Any, labels: Any
     ) -> str:
-        """Write split and fit without their choices."""
+        """Write the split and the fit without the comparison."""
         return model_program(
             machine, source=self.table.source, kinds=words_of(options.kinds), drop=options.drop,
             target=wanted.name, task=wanted.task, test=share, random_state=options.random_state,
@@ -384,18 +384,18 @@ class TableSource(RowSource):
 
 
 class FileSource(RowSource):
-    """Rows of a file that memory does not hold: the table is a sample of them."""
+    """Rows of a file larger than memory; `table` is a sample of them."""
 
     def __init__(self, file: LargeFile, random_state: int) -> None:
         self.file, self.table = file, file.sample(random_state)
 
     @cached_property
     def origin(self) -> tuple[str, str]:
-        """Of the file."""
+        """SHA-256 and path of the file."""
         return self.file.digest(), self.file.path
 
     def trained(self, parts: Split, wanted: Target, how: Training, phases: Phases) -> Trained:
-        """Compare on the sample, and fit to all rows but those held out."""
+        """Compare kernels on the sample, and fit to all rows that are not held out."""
         refuse_in_memory_only(how.machine)
         held_out = row_keys(parts.held_out) if len(parts.held_out) else np.empty(0, np.uint64)
 
@@ -407,7 +407,7 @@ class FileSource(RowSource):
         return train(rows, y, wanted.task, how, phases, blocks_of, default_large_machine)
 
     def refitted(self, pipeline: Pipeline, wanted: Target, seed: int) -> Pipeline:
-        """Fit the machine to all rows of the file, prepared as before."""
+        """Fit the estimator to all rows of the file without refitting the preprocessing."""
         blocks, _ = self._blocks(pipeline[0], wanted, np.empty(0, np.uint64))
         return Pipeline([("prepare", pipeline[0]), ("machine", clone(pipeline[-1]).fit(blocks))])
 
@@ -419,18 +419,18 @@ class FileSource(RowSource):
         return blocks, notes
 
     def rows_in_all(self, wanted: Target, held_out: int) -> int:
-        """Count the rows that were learnt from, and those held out."""
+        """Count the training and held-out rows."""
         return self.learnt + held_out
 
     def program(
         self, machine: Any, wanted: Target, share: float, options: Any, threshold: Any, labels: Any
     ) -> str:
-        """Write the call of `mercer.fit`: the choice needs its sample."""
+        """Write the call of `mercer.fit`, which repeats the selection on the sample."""
         return file_program(self.file.path, wanted.name, options.given())
 
 
 def source_of(table: Any, options: Any) -> RowSource:
-    """Return where rows come from; a path to a file past memory is read block by block."""
+    """Return the source of the rows. A file larger than memory is read block by block."""
     if isinstance(table, LargeFile):
         return FileSource(table.without(options.kinds, options.drop), options.random_state)
     if exceeds_memory(table):
@@ -440,7 +440,7 @@ def source_of(table: Any, options: Any) -> RowSource:
 
 
 def read_table(table: Any, kinds: Mapping[str, Any], drop: Sequence[str]) -> Table:
-    """Return a table from whatever is given, with the kinds that were asked for."""
+    """Convert the input to a table with the requested kinds."""
     if isinstance(table, str | os.PathLike) or hasattr(table, "read"):
         table = read(table)
     found = Table.of(table)
@@ -450,5 +450,5 @@ def read_table(table: Any, kinds: Mapping[str, Any], drop: Sequence[str]) -> Tab
 
 
 def words_of(kinds: Mapping[str, Any]) -> dict[str, str]:
-    """Return kinds as words."""
+    """Return the kinds as strings."""
     return {name: one.value if isinstance(one, Kind) else str(one) for name, one in kinds.items()}

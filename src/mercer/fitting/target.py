@@ -18,33 +18,33 @@ if TYPE_CHECKING:
 
 # --- targets -------------------------------------------------------------------------------------
 #
-# What is to be predicted: classes or a quantity, from which rows.
+# The target column: its task, its classes and its rows.
 
 TASKS = ("classification", "regression")
-_MOST_CLASSES = 200  # words: more are names or text
-_SMALLEST = ROWS  # of a class: two to learn from, one to judge by
-_SHOWN = 6  # classes in a sentence
-_LONGEST = 1000  # characters of a label
+_MOST_CLASSES = 200  # more distinct words are names or text
+_SMALLEST = ROWS  # rows of a class: two for training, one for evaluation
+_SHOWN = 6  # classes in a message
+_LONGEST = 1000  # longest label in characters
 
 
 @dataclass(frozen=True)
 class Target:
-    """The column to predict.
+    """The target column.
 
     Attributes
     ----------
     table : Table
-        Rows that have a target and belong to a class that is large enough.
+        Rows that have a target and belong to a sufficiently large class.
     name : str
-        Of the column.
+        Name of the column.
     task : str
         "classification" or "regression".
     classes : tuple
         Labels, sorted; empty for regression.
     notes : tuple of str
-        What was decided.
+        Decisions about the target.
     left_out : tuple of str
-        Sentences about rows that were left out.
+        Notes on rows that were dropped.
     """
 
     table: Table
@@ -56,36 +56,36 @@ class Target:
 
 
 def read_target(table: Table, name: str, task: str | None) -> Target:
-    """Decide what the target is, and leave out rows that have none.
+    """Determine task and classes of the target, and drop rows without a target.
 
     Parameters
     ----------
     table : Table
-        With the target among its columns.
+        Table with the target column.
     name : str
-        The target.
+        Target column.
     task : str or None
-        What the user says that it is.
+        Task specified by the user.
 
     Returns
     -------
     Target
-        With sentences about everything that was decided.
+        Target with notes on all decisions.
     """
     if name not in table.columns:
         known = ", ".join(map(repr, table.columns[:20]))
-        raise ValueError(f"fit: target={name!r} is no column of the table; there are {known}")
+        raise ValueError(f"fit: target={name!r} is not a column of the table; choose from {known}")
     if task is not None and task not in TASKS:
         raise ValueError(f"fit: task={task!r} must be 'classification', 'regression' or None")
     if len(table.columns) < 2:
-        raise ValueError(f"fit: the table has no column beside the target {name!r} to learn from")
+        raise ValueError(f"fit: the table has no columns other than the target {name!r}")
     notes, left_out = [], []
     there = ~missing_of(table[name])
     if not there.any():
         raise ValueError(f"fit: the target {name!r} is missing in every row")
     if not there.all():
         left_out.append(
-            f"{int((~there).sum())} of {len(table)} rows have no target and were left out."
+            f"{int((~there).sum())} of {len(table)} rows have no target and were dropped."
         )
         table = table.rows(there)
     if task is None:
@@ -98,21 +98,21 @@ def read_target(table: Table, name: str, task: str | None) -> Target:
 
 
 def target_values(table: Table, name: str, task: str) -> Array:
-    """Return the target as machines take it.
+    """Return the target as an array for estimators.
 
     Parameters
     ----------
     table : Table
-        All rows have a target.
+        Table in which all rows have a target.
     name : str
-        The column.
+        Target column.
     task : {"classification", "regression"}
-        Labels, or numbers.
+        Determines whether the target is returned as labels or numbers.
 
     Returns
     -------
     (n,) array
-        float64 for regression; for classification words, or whole numbers where all labels are.
+        float64 for regression. For classification, integers if all labels are, otherwise words.
     """
     values = table[name]
     if task == "regression":
@@ -121,18 +121,18 @@ def target_values(table: Table, name: str, task: str) -> Array:
         return np.asarray(values, dtype=np.int64)
     if values.dtype != object:
         return np.asarray(values)
-    # NumPy gives every entry the room of the longest: few long ones would take all memory
+    # NumPy stores all entries at the length of the longest: one long entry can exhaust memory
     longest = max(map(len, values.tolist()), default=0)
     if longest > _LONGEST:
         raise ValueError(
             f"fit: the target {name!r} has a label of {longest} characters, more than {_LONGEST}: "
-            "that is text, and no class; give it a short name"
+            "it is text, not a class; use short labels"
         )
     return np.asarray(values.astype(str))
 
 
 def missing_of(values: Array) -> Array:
-    """Return which entries of a column are missing."""
+    """Return a mask of the missing entries of a column."""
     if values.dtype == object:
         return np.array([entry is None for entry in values.tolist()], dtype=bool)
     if values.dtype.kind in "mM":
@@ -144,15 +144,15 @@ def _guessed(table: Table, name: str) -> tuple[str, str]:
     kind, values = table.kinds[name], table[name]
     if kind is Kind.DATE:
         raise ValueError(
-            f"fit: the target {name!r} holds dates; turn them into a number that means something, "
+            f"fit: the target {name!r} contains dates; convert them to numbers, "
             "such as days until an event"
         )
     if values.dtype.kind in "biuf" and kind is Kind.NUMBER:
         if not are_labels(values):
             return "regression", f"{name!r} is a column of numbers: regression."
         return "classification", (
-            f"{name!r} has {len(np.unique(values))} different whole numbers, which are taken "
-            "for classes; task='regression' takes them for a quantity."
+            f"{name!r} has {len(np.unique(values))} distinct integers, which are used as "
+            "classes; for regression, pass task='regression'."
         )
     return "classification", f"{name!r} is a column of kind {kind.value}: classification."
 
@@ -161,7 +161,7 @@ def _check_numbers(table: Table, name: str) -> list[str]:
     values = table[name]
     if values.dtype.kind not in "biuf":
         raise ValueError(
-            f"fit: task='regression' needs numbers, and the target {name!r} is a column of kind "
+            f"fit: task='regression' requires numbers, but the target {name!r} is a column of kind "
             f"{table.kinds[name].value}{_odd_words(values)}"
         )
     bad = np.flatnonzero(~np.isfinite(values.astype(np.float64)))
@@ -174,7 +174,7 @@ def _check_numbers(table: Table, name: str) -> list[str]:
             "learn"
         )
     if different <= min(FEW_LABELS, len(values) // 2):
-        return [f"{name!r} has only {different} different values; predictions lie between them."]
+        return [f"{name!r} has only {different} distinct values; predictions can lie between them."]
     return []
 
 
@@ -183,15 +183,15 @@ def _with_classes(table: Table, name: str, notes: list[str], left_out: list[str]
     classes, counts = np.unique(labels, return_counts=True)
     if len(classes) > _MOST_CLASSES:
         raise ValueError(
-            f"fit: the target {name!r} has {len(classes)} different values, too many for classes "
-            f"(at most {_MOST_CLASSES}); task='regression' takes numbers for a quantity"
+            f"fit: the target {name!r} has {len(classes)} distinct values, too many for classes "
+            f"(at most {_MOST_CLASSES}); for a numeric target, pass task='regression'"
         )
     small = classes[counts < _SMALLEST]
     if len(small) and len(classes) - len(small) >= 2:
         lost = int(counts[counts < _SMALLEST].sum())
         left_out.append(
-            f"Classes with fewer than {_SMALLEST} rows cannot be learnt and judged: "
-            f"{_words(small)}; their {lost} rows were left out."
+            f"Classes with fewer than {_SMALLEST} rows are too small for training and evaluation: "
+            f"{_words(small)}; their {lost} rows were dropped."
         )
         table = table.rows(~np.isin(labels, small))
         labels = target_values(table, name, "classification")
@@ -213,7 +213,7 @@ def _with_classes(table: Table, name: str, notes: list[str], left_out: list[str]
 
 
 def _odd_words(values: Array) -> str:
-    """Return which words keep a column from being numbers, where nearly all entries are some."""
+    """Name the words that keep a column from being numeric, if nearly all entries are numbers."""
     if values.dtype != object:
         return ""
     odd = [word for word in values.tolist() if word is not None and not _is_number(word)]
@@ -221,8 +221,8 @@ def _odd_words(values: Array) -> str:
         return ""
     word = odd[0][:30]
     return (
-        f"; {len(values) - len(odd)} of its {len(values)} entries are numbers, and {len(odd)} are "
-        f"not, such as {word!r}: if that means none, pass missing={word!r}"
+        f"; {len(values) - len(odd)} of its {len(values)} entries are numbers, but {len(odd)} are "
+        f"not, such as {word!r}: if that marks missing values, pass missing={word!r}"
     )
 
 
@@ -241,8 +241,8 @@ def _shares(classes: Array, counts: Array) -> str:
     text = f"Classes: {shown}{more}."
     if counts.max() > 3 * counts.min():
         text += (
-            " They are uneven: look at the balanced accuracy and the area under the ROC curve; "
-            "scoring='balanced_accuracy' chooses by the first."
+            " The classes are imbalanced: use the balanced accuracy and the area under the ROC "
+            "curve. To select by the former, pass scoring='balanced_accuracy'."
         )
     return text
 
@@ -253,21 +253,21 @@ def _words(labels: Array) -> str:
 
 
 def rows_with_target(table: Table, target: str, *, task: str | None = None) -> Table:
-    """Return the rows that `mercer.fit` learns from and judges by.
+    """Return the rows that `mercer.fit` uses for training and evaluation.
 
     Parameters
     ----------
     table : Table
-        Any rows.
+        Any table.
     target : str
-        The column that is predicted.
+        Target column.
     task : {"classification", "regression"} or None
-        What the target is; None decides by its kind.
+        Task. If None, determined from the column.
 
     Returns
     -------
     Table
-        Without rows that have no target, and without classes of fewer than three rows.
+        Table without rows that lack a target and without classes of fewer than three rows.
 
     Examples
     --------
@@ -282,28 +282,28 @@ def rows_with_target(table: Table, target: str, *, task: str | None = None) -> T
 
 # --- splitting -----------------------------------------------------------------------------------
 #
-# Rows to learn from and rows to judge by, whatever the order of rows and columns in the table.
+# Split into training and held-out rows, independent of the order of rows and columns.
 #
-# Rows are first put into an order of their own, by a hash of what is in them, so that a table
-# that was sorted, or comes in another order tomorrow, is split alike. Rows that are alike in all
-# columns but the target go to the same side: a model must not be judged by rows that it has seen.
+# Rows are sorted by a hash of their entries, so that the split does not depend on their order.
+# Rows that are equal in all columns but the target are assigned to the same part, because a model
+# must not be evaluated on training rows.
 
-_MISSING = 0x9E3779B97F4A7C15  # any number will do
-_EARLIEST = 2  # rows of a class that stay with those learnt from
+_MISSING = 0x9E3779B97F4A7C15  # an arbitrary number
+_EARLIEST = 2  # least number of training rows of a class
 
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """A table in two.
+    """Training and held-out rows of a table.
 
     Attributes
     ----------
     train, held_out : Table
-        Columns without the target.
+        Rows without the target column.
     train_target, held_out_target : arrays
         Labels or numbers.
     train_rows, held_out_rows : int arrays
-        Which rows of the table these are.
+        Indices of the rows in the table.
     """
 
     train: Table
@@ -317,20 +317,20 @@ class Split:
 def split(
     table: Table, target: str, *, task: str, test: float = 0.2, random_state: int = 0
 ) -> Split:
-    """Split a table as `mercer.fit` does: seeded, classes in their shares, equal rows together.
+    """Split a table as in `mercer.fit`: seeded and stratified, with equal rows in one part.
 
     Parameters
     ----------
     table : Table
-        All rows have a target.
+        Table in which all rows have a target.
     target : str
-        The column that is predicted.
+        Target column.
     task : {"classification", "regression"}
-        What the target is.
+        Task.
     test : float
-        Share of the rows that are held out; 0 holds out none.
+        Fraction of the rows to hold out.
     random_state : int
-        The seed.
+        Random seed.
 
     Returns
     -------
@@ -359,11 +359,11 @@ def split(
 
 
 def _held_out(keys: Array, labels: Array, test: float, rng: np.random.Generator) -> Array:
-    """Return which rows are held out, of rows in the order of their keys."""
+    """Return a mask of held-out rows, for rows sorted by key."""
     first = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
     size = np.diff(np.append(first, len(keys)))
     held = np.zeros(len(first), dtype=bool)
-    for label in np.unique(labels):  # of the first row of those that are alike
+    for label in np.unique(labels):  # labels of the first of equal rows
         mine = rng.permutation(np.flatnonzero(labels[first] == label))
         rows = np.cumsum(size[mine])
         if not len(mine):
@@ -374,7 +374,7 @@ def _held_out(keys: Array, labels: Array, test: float, rng: np.random.Generator)
 
 
 def row_keys(table: Table) -> Array:
-    """Return a number for each row that depends on its entries by column name, and nothing else.
+    """Return a hash of each row that depends only on its entries by column name.
 
     Parameters
     ----------
@@ -384,13 +384,13 @@ def row_keys(table: Table) -> Array:
     Returns
     -------
     (n,) uint64 array
-        Equal for equal rows.
+        Hashes; equal for equal rows.
     """
     keys = np.zeros(len(table), dtype=np.uint64)
     for name in table.dense_columns:
         salt = np.uint64(_number(name))
         keys += _mixed(_bits(table[name]) ^ salt)
-    if table.csr is not None:  # entries that are not stored add nothing
+    if table.csr is not None:  # entries that are not stored contribute zero
         rows = table.csr.tocsr()
         salts = np.array([_number(name) for name in table.sparse_columns], dtype=np.uint64)
         parts = _mixed(_bits(rows.data) ^ salts[rows.indices])
@@ -419,7 +419,7 @@ def _number(text: str) -> int:
 
 
 def _mixed(x: Array) -> Array:
-    """Scatter bits, as splitmix64 ends: sums of mixed numbers hardly ever meet by chance."""
+    """Mix bits as in splitmix64, so that sums of mixed numbers rarely collide."""
     x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return np.asarray(x ^ (x >> np.uint64(31)))

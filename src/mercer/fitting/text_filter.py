@@ -1,4 +1,4 @@
-"""A filter for texts that learns from each: answer, be corrected, go on."""
+"""Text filter that learns online from labels and corrections."""
 
 from __future__ import annotations
 
@@ -17,16 +17,15 @@ _METHODS = ("naive_bayes", "perceptron")
 
 @dataclass(frozen=True)
 class Answer:
-    """What a filter says of a text.
+    """Prediction of a filter for a text.
 
     Attributes
     ----------
     label : str
         The class.
     score : float
-        How clear that is: the lead of the class over the next one, in logarithms of probabilities
-        ("naive_bayes") or in units of the decision function ("perceptron"). 0 before anything was
-        learnt.
+        Margin of the class over the next one: log odds ("naive_bayes") or the difference of
+        decision values ("perceptron"). 0 before the first label.
     """
 
     label: str
@@ -34,27 +33,27 @@ class Answer:
 
 
 class TextFilter:
-    """Learn to sort texts, one at a time, from labels that come after the answer.
+    """Classify texts one at a time and learn from labels after each prediction.
 
-    Words are counted in a table of fixed width, so memory does not grow with the stream beyond it.
+    Words are counted in a table of fixed width, which limits the memory.
 
     Parameters
     ----------
     labels : sequence of str
-        All classes there will be, such as ("ham", "spam").
+        All classes, such as ("ham", "spam").
     method : {"naive_bayes", "perceptron"}
-        Naive Bayes counts every text that is taught; the perceptron changes with its mistakes only.
+        Naive Bayes counts all labeled texts; the perceptron learns only from mistakes.
     vocabulary : {"growing", "hashing"}
-        As in `BagOfWords`.
+        See `BagOfWords`.
     n_features : int
-        Columns for words; naive Bayes takes time in proportion to them for each text.
+        Number of features for words. The time of naive Bayes per text is proportional to it.
 
     Attributes
     ----------
     seen, mistakes : int
-        Texts that were taught, and those among them whose label was not the answer before.
+        Number of labeled texts, and of those that were predicted incorrectly.
     mistakes_by_label : dict of str to int
-        The same for each true label.
+        Number of mistakes for each true label.
 
     Examples
     --------
@@ -79,7 +78,7 @@ class TextFilter:
         self.labels = tuple(str(label) for label in labels)
         if len(set(self.labels)) < 2 or len(set(self.labels)) < len(self.labels):
             raise ValueError(
-                f"TextFilter: labels={list(labels)!r} must be two or more, all different"
+                f"TextFilter: labels={list(labels)!r} must contain at least two distinct labels"
             )
         if method not in _METHODS:
             raise ValueError(f"TextFilter: method={method!r} must be one of {', '.join(_METHODS)}")
@@ -91,7 +90,7 @@ class TextFilter:
         self._order = sorted(self.labels)
 
     def answer(self, text: str) -> Answer:
-        """Return the class of a text; nothing is learnt.
+        """Predict the class of a text without learning.
 
         Parameters
         ----------
@@ -101,7 +100,7 @@ class TextFilter:
         Returns
         -------
         Answer
-            Label and score; the first label before anything was learnt.
+            Label and score. Before any learning, the first label.
         """
         self._refuse(text)
         if not self.seen:
@@ -113,22 +112,22 @@ class TextFilter:
         return Answer(self._order[int(first)], float(scores[first] - scores[second]))
 
     def learn(self, text: str, label: str) -> Answer:
-        """Answer, then learn the right label.
+        """Predict the class of a text, then learn its label.
 
         Parameters
         ----------
         text : str
             Any text.
         label : str
-            Its class.
+            Class of the text.
 
         Returns
         -------
         Answer
-            What the filter said before it learnt; it was a mistake where that is not the label.
+            Prediction before learning. A mistake if it differs from the label.
         """
         if label not in self.mistakes_by_label:
-            raise ValueError(f"learn: label={label!r} is none of {list(self.labels)}")
+            raise ValueError(f"TextFilter: label={label!r} must be one of {list(self.labels)}")
         said = self.answer(text)
         self.words.partial_fit([text])
         if self.method == "naive_bayes":
@@ -141,34 +140,34 @@ class TextFilter:
         return said
 
     def _prior_with(self, label: str) -> list[float]:
-        """Return the shares of the labels so far, each counted once more: none is impossible."""
+        """Return the fractions of the labels so far with one pseudocount each."""
         counts = np.array(getattr(self.machine, "class_count_", np.zeros(len(self._order))))
         counts[self._order.index(label)] += 1
         return list(((counts + 1) / (counts + 1).sum()).tolist())
 
     @property
     def mistake_rate(self) -> float:
-        """Share of the texts taught that were mistaken; NaN before the first."""
+        """Fraction of mistakes among the labeled texts. NaN before the first text."""
         return self.mistakes / self.seen if self.seen else float("nan")
 
     def bound(self, margin: float) -> Bound:
-        """Bound the mistakes of a perceptron on the stream so far, if texts have a margin.
+        """Bound the mistakes of a perceptron on the stream so far, if the texts have a margin.
 
         Parameters
         ----------
         margin : float
-            By which some hyperplane divides the counts of words of all texts; it cannot be known
-            from the stream alone.
+            Margin of a hyperplane that separates the word counts of all texts. It cannot be
+            determined from the stream alone.
 
         Returns
         -------
         Bound
-            Novikoff's (R / margin)^2, with R the length of the longest text so far.
+            Novikoff's bound (R / margin)^2, where R is the largest norm of the texts so far.
         """
         if self.method != "perceptron":
-            raise ValueError("bound: mistakes are bounded for method='perceptron' only")
+            raise ValueError("TextFilter: bound requires method='perceptron'")
         if not self.seen:
-            raise ValueError("bound: nothing was learnt yet; there is no longest text")
+            raise ValueError("TextFilter: bound requires a learned text; call learn first")
         return novikoff(float(self.machine.radius_), margin)
 
     def __str__(self) -> str:

@@ -28,51 +28,56 @@ from mercer.selection.grids import known_axes
 
 # --- candidates ----------------------------------------------------------------------------------
 #
-# Which machine and which kernels are compared for a table whose columns have become numbers.
+# Default estimators and candidate kernels for a preprocessed table.
 #
-# The preparation looks at no target, so it is learnt once from all training rows; the folds of
-# the comparison then share one kernel matrix.
+# The preprocessing does not use the target, so it is fitted once to all training rows. The folds
+# of the comparison then share one kernel matrix.
 
-# Where a ridge regression factors a matrix of all rows, a support vector regression needs those
-# outside its tube: at 16500 rows 1 s of processor time against 43 s, with R^2 0.836 against 0.840
-# (California housing).
+# Ridge regression factors a matrix of all rows. Support vector regression only needs the rows
+# outside its tube: 1 s of processor time instead of 43 s at 16500 rows, with R^2 0.836 instead of
+# 0.840 (California housing).
 MOST_RIDGE_ROWS = 2000
-_COSTS = (0.1, 1.0, 10.0, 100.0)  # of the regression, in units of the targets' spread
+_COSTS = (
+    0.1,
+    1.0,
+    10.0,
+    100.0,
+)  # for regression, in standard deviations of the targets
 _TUBES = (0.05, 0.2)
-# Plain kernels at C = 1000 are slow: without it a fit to 2532 rows of four classes took 20 s of
-# processor time in place of 33 s, with the same choice (the poll in Chile of R's carData).
+# C = 1000 is slow for simple kernels: without it, a fit to 2532 rows of four classes took 20 s of
+# processor time instead of 33 s with the same choice (the poll in Chile of R's carData).
 _MANY_ROWS = 1000
 _LARGEST_COST = 100.0
 
 
 @dataclass(frozen=True, eq=False)
 class PreparedCandidate(Candidate):
-    """A kernel family for rows that are prepared."""
+    """A kernel family for preprocessed rows."""
 
     def pipeline(self, machine: Any) -> Any:
-        """Return the machine itself."""
+        """Return the estimator unchanged."""
         return machine
 
     def grid(self, axes: dict[str, Sequence[Any]]) -> dict[str, Sequence[Any]]:
-        """Return the points: every kernel with every setting of the machine."""
+        """Return the grid: all kernels combined with all parameters of the estimator."""
         return {**({"kernel": self.kernels} if self.kernels else {}), **axes}
 
 
 def default_machine(task: str, rows: int) -> tuple[Any, str]:
-    """Return the machine for a task, and why."""
+    """Return the default estimator for a task and the reason."""
     if task == "classification":
-        return SVC(), "The machine is a support vector classifier (SVC)."
+        return SVC(), "Estimator: support vector classifier (SVC)."
     if rows <= MOST_RIDGE_ROWS:
-        return KernelRidge(), "The machine is a kernel ridge regression (KernelRidge)."
+        return KernelRidge(), "Estimator: kernel ridge regression (KernelRidge)."
     return SVR(), (
-        f"The machine is a support vector regression (SVR): with more than {MOST_RIDGE_ROWS} rows "
-        "it is much faster than KernelRidge, and about as exact; machine=KernelRidge() asks for "
-        "that."
+        f"Estimator: support vector regression (SVR). With more than {MOST_RIDGE_ROWS} rows, it "
+        "is much faster than KernelRidge and about as accurate. To use that, pass "
+        "machine=KernelRidge()."
     )
 
 
 def settings_of(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
-    """Return what is tuned beside the kernel."""
+    """Return the grid of the hyperparameters other than the kernel."""
     if isinstance(machine, SVR) and machine.nu is None:
         spread = float(np.std(y)) or 1.0
         return {
@@ -90,16 +95,16 @@ def settings_of(machine: Any, y: Array) -> dict[str, Sequence[Any]]:
 def candidates_of(
     rows: Any, preparation: TablePreparation, kernels: Sequence[Any] | None
 ) -> list[Candidate]:
-    """Return kernel families, from plain to rich.
+    """Return kernel families from simple to flexible.
 
     Parameters
     ----------
     rows : (n, d) array or CSR matrix
-        Prepared training rows.
+        Preprocessed training rows.
     preparation : TablePreparation
-        Which knows the kinds of its columns.
+        Fitted preprocessing step, which contains the column kinds.
     kernels : sequence of str or Kernel, or None
-        Names of families, kernels, or texts of kernels; None takes all families.
+        Families, kernels or kernel expressions. If None, all families.
 
     Returns
     -------
@@ -125,14 +130,14 @@ def candidates_of(
         else:
             found.append(PreparedCandidate(str(one), (), (_kernel(one, rows, by_name),)))
     if not found:
-        raise ValueError("fit: kernels=[] names nothing to compare; leave it out for all families")
+        raise ValueError("fit: kernels=[] is empty; pass None to compare all families")
     return found
 
 
 def _kernel(one: Any, rows: Any, known: dict[str, Any]) -> Kernel:
     try:
         found = resolve(one, rows)
-        found(rows[:1], rows[:1])  # a kernel of other rows is refused before any fit
+        found(rows[:1], rows[:1])  # raise before the fit if the kernel does not apply to the rows
     except (ValueError, TypeError) as error:
         raise ValueError(
             f"fit: kernels: {one!r} is neither a family ({', '.join(known)}) nor a kernel on these "
@@ -142,7 +147,7 @@ def _kernel(one: Any, rows: Any, known: dict[str, Any]) -> Kernel:
 
 
 def prepared_columns(preparation: TablePreparation) -> dict[str, list[int]]:
-    """Return which columns of the prepared rows each column of the table became.
+    """Return the feature indices of each column of the table.
 
     Examples
     --------
@@ -180,15 +185,15 @@ def _date_width(plan: dict[str, Any]) -> Any:
 
 # --- training ------------------------------------------------------------------------------------
 #
-# Choose and train: kernels compared on prepared rows, the winner fitted with probabilities.
+# Comparison of kernels on preprocessed rows, and fit of the best one.
 
-_CHOOSING = 0.6  # of the time that is left when kernels are compared
+_CHOOSING = 0.6  # fraction of the remaining time for the comparison of kernels
 _FOLDS = 5
 
 
 @dataclass(frozen=True)
 class Training:
-    """How `fit` trains: its arguments of the same names."""
+    """Arguments of `fit` for training, under the same names."""
 
     machine: Any
     kernels: Sequence[Any] | None
@@ -205,20 +210,20 @@ class Training:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """A fitted pipeline, and how it was found.
+    """A fitted pipeline and its model selection.
 
     Attributes
     ----------
     pipeline : Pipeline
         Steps "prepare" and "machine".
     rows : array or CSR matrix
-        The prepared training rows.
+        Preprocessed training rows.
     choice : Choice or None
-        The comparison.
+        Result of model selection.
     points : int
-        How many settings were compared.
+        Number of candidates.
     notes : tuple of str
-        What was decided.
+        Decisions.
     """
 
     pipeline: Pipeline
@@ -237,31 +242,31 @@ def train(
     blocks_of: Callable[[TablePreparation], tuple[Any, list[str]]] | None = None,
     default: Callable[[str, int], tuple[Any, str]] = default_machine,
 ) -> Trained:
-    """Prepare, compare and fit.
+    """Preprocess, compare kernels and fit.
 
     Parameters
     ----------
     table : Table
         Training rows without the target.
     y : array
-        Their targets.
+        Targets.
     task : str
         "classification" or "regression".
     how : Training
-        The options.
+        Options.
     phases : Phases
-        The clock.
+        Clock and progress.
     blocks_of : callable, optional
-        Gives rows in blocks, prepared, to fit to in place of these, and sentences about them.
+        Returns preprocessed blocks of rows to fit to instead, and notes on them.
     default : callable
-        Gives the machine for a task and so many rows where none is given, and says why.
+        Returns the default estimator for a task and a number of rows, and the reason.
 
     Returns
     -------
     Trained
-        The pipeline, fitted to these rows.
+        Fitted pipeline.
     """
-    with phases.phase("prepare", "columns become numbers"):
+    with phases.phase("prepare", "preprocessing columns"):
         preparation = TablePreparation()
         rows = preparation.fit_transform(table)
         notes = list(preparation.describe())
@@ -270,16 +275,16 @@ def train(
     notes.append(why)
     choice = None
     if how.tune:
-        with phases.phase("choose", "kernels are compared"):
+        with phases.phase("choose", "comparing kernels"):
             choice, machine, more = _compared(rows, preparation, y, machine, how, phases)
             notes += more
     if how.calibrate and "probability" in machine.get_params(deep=False):
         machine.set_params(probability=True)
         notes.append(
-            "Probabilities are calibrated on decision values of five further fits, each without "
+            "Probabilities are calibrated on decision values of five more fits, each without "
             "a fifth of the training rows."
         )
-    with phases.phase("train", "the machine is fitted"), within(phases.left, "fit"):
+    with phases.phase("train", "fitting the estimator"), within(phases.left, "fit"):
         if blocks_of is None:
             machine.fit(rows, y)
         else:
@@ -303,49 +308,49 @@ def _machine(machine: Any, task: str, rows: int, default: Any) -> tuple[Any, str
     if is_classifier(machine) != (task == "classification"):
         other = "classifier" if task == "classification" else "regression"
         raise ValueError(
-            f"fit: machine={type(machine).__name__}() does not fit to the task, {task}; pass a "
-            f"{other}, or another task"
+            f"fit: machine={type(machine).__name__}() does not support the task {task}; pass a "
+            f"{other} estimator or change task"
         )
-    return clone(machine), f"The machine was given: {type(machine).__name__}."
+    return clone(machine), f"Estimator: {type(machine).__name__} (specified)."
 
 
 def _take_approximation(machine: Any, approximation: Any) -> None:
-    """Set the approximation of a machine, unless it is left to it."""
+    """Set the approximation of an estimator, unless it is "auto"."""
     if isinstance(approximation, str) and approximation == "auto":
         return
     if "approximation" not in machine.get_params(deep=False):
         name = type(machine).__name__
         raise ValueError(
-            f"fit: approximation={approximation!r} has no meaning for {name}, which takes no "
-            "features in place of a kernel; leave it out, or pass another machine, such as SVC()"
+            f"fit: {name} does not support approximation={approximation!r}; "
+            "remove it or pass another estimator, such as machine=SVC()"
         )
     machine.set_params(approximation=approximation)
-    approximation_of(machine)  # what is no approximation is refused before any work
+    approximation_of(machine)  # raise for invalid approximations before the fit
 
 
 def _approximated(machine: Any) -> list[str]:
-    """Say that features stand for the kernel, and how far they are from it."""
+    """Describe the approximate feature map and its error."""
     error = getattr(machine, "approximation_error_", None)
     if error is None:
         return []
     kernel = machine.kernel_
     return [
-        f"{kernel.phi.dimension} features ({kernel.approximation!r}) stand for the kernel, with an "
-        f"error of {error}; approximation=None asks for the kernel itself."
+        f"{kernel.phi.dimension} features ({kernel.approximation!r}) approximate the kernel "
+        f"with an error of {error}; approximation=None selects the exact kernel."
     ]
 
 
 def _compared(
     rows: Any, preparation: TablePreparation, y: Array, machine: Any, how: Training, phases: Phases
 ) -> tuple[Choice | None, Any, list[str]]:
-    """Compare kernels; a machine without one has its other parameters tuned."""
+    """Compare kernels, or tune the hyperparameters of an estimator without a kernel."""
     axes = settings_of(machine, y)
     if "kernel" in machine.get_params(deep=False):
         candidates = candidates_of(rows, preparation, how.kernels)
     elif axes:
         candidates = [PreparedCandidate(type(machine).__name__, (), ())]
     else:
-        return None, machine, [f"Nothing is known of what to tune in {type(machine).__name__}."]
+        return None, machine, [f"{type(machine).__name__} has no known hyperparameters to tune."]
     folds = _folds(y, how.cv, is_classifier(machine))
 
     def told(progress: TuningProgress) -> bool:
@@ -362,23 +367,23 @@ def _compared(
         )  # fmt: skip
     notes = [*choice.notes, choice.reason, *_summary(caught)]
     if folds < how.cv:
-        notes.append(f"{folds} folds instead of {how.cv}: there are too few rows for more.")
+        notes.append(f"Used {folds} folds instead of {how.cv}, because there are too few rows.")
     return choice, choice.machine, notes
 
 
 def _folds(y: Array, cv: int, classifier: bool) -> int:
-    """Return how many folds there can be; small classes may be missing in some."""
+    """Return the largest possible number of folds. Small classes can be missing in some."""
     most = int(np.unique(y, return_counts=True)[1].max()) if classifier else len(y) // 2
     return max(2, min(cv, most))
 
 
 def _summary(caught: list[warnings.WarningMessage]) -> list[str]:
-    """Say once what fits of the comparison complained about."""
+    """Summarize the warnings of the fits of the comparison."""
     kinds: dict[str, int] = {}
     for one in caught:
         kinds[one.category.__name__] = kinds.get(one.category.__name__, 0) + 1
     return [
-        f"{count} fits of the comparison ended with {name}; they count as they are."
+        f"{count} fits of the comparison issued a {name}; their scores are used unchanged."
         for name, count in kinds.items()
     ]
 
@@ -386,27 +391,27 @@ def _summary(caught: list[warnings.WarningMessage]) -> list[str]:
 def threshold_of(
     machine: Any, rows: Any, y: Array, positive: Any, costs: tuple[float, float], seed: int
 ) -> tuple[float, str]:
-    """Find the decision value of least cost on training rows, each predicted without itself.
+    """Find the threshold of least total cost on cross-validated training rows.
 
     Parameters
     ----------
     machine : estimator
-        Fitted classifier of two classes.
+        Fitted binary classifier.
     rows, y : arrays
-        Prepared training rows and labels.
+        Preprocessed training rows and labels.
     positive : object
-        The positive label.
+        Positive class.
     costs : tuple of float
-        Of a false positive and of a false negative.
+        Costs of a false positive and a false negative.
     seed : int
-        Of the folds.
+        Random seed of the folds.
 
     Returns
     -------
     float
-        For decision values that are positive where `positive` is predicted.
+        Threshold of the decision values of `positive`.
     str
-        A sentence.
+        Note on the threshold.
     """
     plain = clone(machine)
     if "probability" in plain.get_params(deep=False):
@@ -420,7 +425,7 @@ def threshold_of(
         false_positive_cost=costs[0], false_negative_cost=costs[1],
     )  # fmt: skip
     return found.value, (
-        f"Threshold: a row is called {positive!r} from a decision value of {found.value:.4g} on, "
-        f"the cheapest on training rows if a false positive costs {costs[0]:g} and a false "
-        f"negative {costs[1]:g}."
+        f"Threshold: {positive!r} is predicted for decision values of at least {found.value:.4g}. "
+        f"This minimizes the total cost on training rows if a false positive costs {costs[0]:g} "
+        f"and a false negative {costs[1]:g}."
     )

@@ -40,31 +40,31 @@ if TYPE_CHECKING:
 
 # --- models --------------------------------------------------------------------------------------
 #
-# What `cluster`, `project` and `topics` return.
+# Results of `cluster`, `project` and `topics`.
 
 
 @dataclass(frozen=True, eq=False)
 class UnsupervisedModel:
-    """What models without a target have in common.
+    """Base class of unsupervised models.
 
     Attributes
     ----------
     pipeline : Pipeline
         Steps "prepare" and "machine", fitted to all rows.
     schema : Schema
-        Columns that new rows need.
+        Columns that new rows require.
     findings : Findings
-        What `mercer.data.check` found.
+        Findings of `mercer.data.check`.
     certificate : Certificate
-        That of the machine.
+        Certificate of the estimator.
     notes : tuple of str
-        What was decided, in sentences.
+        Decisions of the fit.
     python : str
-        A program that makes the same model.
+        Python program that reproduces the model.
     settings : Settings
         Seed, versions, digest, seconds.
     table : Table or None
-        The rows, kept for reports.
+        Rows for reports. Model files do not contain them.
     """
 
     pipeline: Any
@@ -78,28 +78,28 @@ class UnsupervisedModel:
 
     @property
     def machine(self) -> Any:
-        """The fitted machine, behind the preparation."""
+        """The fitted estimator, without preprocessing."""
         return self.pipeline[-1]
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterModel(UnsupervisedModel):
-    """Rows in groups.
+    """Clusters of the rows of a table.
 
     Attributes
     ----------
     labels : (n,) int array
-        The cluster of each row.
+        Cluster of each row.
     sizes : (k,) int array
-        How many rows each has.
+        Number of rows of each cluster.
     criterion : str
-        Which figure chose the number of clusters, in words.
+        Criterion that selected the number of clusters.
     candidates : tuple of (int, float)
-        Numbers of clusters, and the figure of each.
+        Numbers of clusters and their values of the criterion.
     profiles : tuple of tuple of str
-        What sets each cluster apart, in sentences.
+        Distinctive columns of each cluster as sentences.
     coordinates : (n, 2) array
-        Rows in the plane of their first two principal components, for a picture.
+        First two principal components of the rows, for plots.
     """
 
     labels: Array
@@ -112,16 +112,16 @@ class ClusterModel(UnsupervisedModel):
 
 @dataclass(frozen=True, eq=False)
 class ProjectionModel(UnsupervisedModel):
-    """Rows as points with few coordinates.
+    """Projection of the rows of a table.
 
     Attributes
     ----------
     coordinates : (n, k) array
-        Of each row.
+        Coordinates of each row.
     explained : (k,) array
-        Share of the variance (in feature space) that each coordinate has.
+        Fraction of the variance in feature space that each coordinate explains.
     loadings : tuple of tuple of (str, float)
-        For a linear kernel, the columns that weigh most in each coordinate; empty otherwise.
+        For a linear kernel, the columns with the largest weights of each coordinate.
     """
 
     coordinates: Array
@@ -131,18 +131,18 @@ class ProjectionModel(UnsupervisedModel):
 
 @dataclass(frozen=True, eq=False)
 class TopicModel(UnsupervisedModel):
-    """Texts by what they are about.
+    """Topics of texts.
 
     Attributes
     ----------
     topics : tuple of tuple of (str, float)
-        For each topic the words that set it apart, with their probabilities.
+        Distinctive words of each topic with their probabilities.
     shares : (k,) array
-        How much of the texts each topic has.
+        Fraction of the texts of each topic.
     weights : (n, k) array
-        The probability of each topic for each text.
+        Probability of each topic for each text.
     candidates : tuple of (int, float)
-        Numbers of topics, and the figure that chose.
+        Numbers of topics and their perplexities.
     """
 
     topics: tuple[tuple[tuple[str, float], ...], ...]
@@ -153,27 +153,27 @@ class TopicModel(UnsupervisedModel):
 
 # --- common --------------------------------------------------------------------------------------
 #
-# What `cluster`, `project` and `topics` do alike: read, check, prepare, finish.
+# Shared steps of `cluster`, `project` and `topics`: read, check, preprocess, finish.
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A table whose columns have become numbers.
+    """A preprocessed table.
 
     Attributes
     ----------
     table : Table
         The rows.
     findings : Findings
-        What was found in them.
+        Findings about the table.
     preparation : TablePreparation
-        Fitted.
+        Fitted preprocessing step.
     rows : array or CSR matrix
-        The numbers.
+        Preprocessed rows.
     kinds, drop : mapping, tuple
-        What the user asked for.
+        Kinds and dropped columns specified by the user.
     phases : Phases
-        The clock.
+        Clock and progress.
     """
 
     table: Table
@@ -188,18 +188,18 @@ class Prepared:
 def prepared(table: Any, kinds: Mapping[str, Any] | None, drop: Sequence[str]) -> Prepared:
     """Read, check and prepare."""
     phases = Phases(None, None)
-    with phases.phase("check", "the table is checked"):
+    with phases.phase("check", "checking the table"):
         found = read_table(table, kinds or {}, drop)
         findings = check(found)
-    with phases.phase("prepare", "columns become numbers"):
+    with phases.phase("prepare", "preprocessing columns"):
         preparation = TablePreparation()
         rows = preparation.fit_transform(found)
     return Prepared(found, findings, preparation, rows, kinds or {}, tuple(drop), phases)
 
 
 def finished(data: Prepared, machine: Any, notes: Sequence[str], seed: int) -> dict[str, Any]:
-    """Return the fields that all models without a target have."""
-    with data.phases.phase("certify", "the answer is certified"):
+    """Return the shared fields of unsupervised models."""
+    with data.phases.phase("certify", "certifying the solution"):
         certificate = certificate_of(machine)
     source = data.table.source
     program = [
@@ -224,7 +224,7 @@ def finished(data: Prepared, machine: Any, notes: Sequence[str], seed: int) -> d
 
 
 def settings_of(table: Table, seed: int, phases: Phases) -> Settings:
-    """Return how a model of all rows of a table came about."""
+    """Return the settings of a model that was fitted to all rows of a table."""
     rows = len(table)
     return Settings(
         seed, versions(), table.digest, table.source, rows, rows, 0, {}, dict(phases.seconds)
@@ -233,28 +233,28 @@ def settings_of(table: Table, seed: int, phases: Phases) -> Settings:
 
 # --- profiles ------------------------------------------------------------------------------------
 #
-# What sets a group of rows apart from all rows, in sentences.
+# Distinctive columns of clusters, as sentences.
 
-_CLEAR = 0.5  # standard deviations, or difference of shares, from which on it is worth saying
-_MOST = 4  # sentences of a cluster
+_CLEAR = 0.5  # least difference: in standard deviations, or of fractions
+_MOST = 4  # sentences per cluster
 
 
 def profiles_of(table: Table, labels: Array, k: int) -> tuple[tuple[str, ...], ...]:
-    """Return, for each cluster, the columns in which it differs most from all rows.
+    """Return the columns in which each cluster differs most from all rows.
 
     Parameters
     ----------
     table : Table
         The rows.
     labels : (n,) int array
-        The cluster of each.
+        Cluster of each row.
     k : int
-        How many clusters there are.
+        Number of clusters.
 
     Returns
     -------
     tuple of tuple of str
-        The clearest differences first.
+        Sentences on each cluster, largest differences first.
     """
     said: list[list[tuple[float, str]]] = [[] for _ in range(k)]
     for name in table.columns:
@@ -277,7 +277,7 @@ def _numbers(name: str, values: Array, labels: Array, said: list[list[tuple[floa
         mine = values[there & (labels == number)]
         if len(mine) and abs(own := (float(mine.mean()) - mean) / spread) >= _CLEAR:
             word = "high" if own > 0 else "low"
-            text = f"{name} is {word}: mean {mine.mean():.4g}, of all rows {mean:.4g}"
+            text = f"{name} is {word}: mean {mine.mean():.4g}, for all rows {mean:.4g}"
             sentences.append((abs(own), text))
 
 
@@ -298,29 +298,29 @@ def _words(name: str, values: Array, labels: Array, said: list[list[tuple[float,
 
 # --- cluster methods -----------------------------------------------------------------------------
 #
-# The ways to put rows into groups, by name: how each is fitted, and what it takes.
+# Clustering methods by name.
 
 _MEASURED = (Kind.NUMBER, Kind.DATE)
-_SAMPLE = 2000  # rows whose distances the silhouette is made of
-_ASKED = "what was asked for"
+_SAMPLE = 2000  # subsample for the silhouette
+_ASKED = "request"
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is asked of a method.
+    """Arguments of a clustering method.
 
     Attributes
     ----------
     clusters : int or None
-        How many groups; None lets the data decide.
+        Number of clusters. If None, chosen from the data.
     kernel : Kernel, str or None
-        None is that of the method.
+        Kernel. If None, the default of the method.
     approximation : Approximation, str or None
-        Features in place of the kernel.
+        Approximate feature map.
     most : int
-        The largest number that is tried.
+        Largest number of clusters to try.
     seed : int
-        Of random choices.
+        Random seed.
     """
 
     clusters: int | None
@@ -332,18 +332,18 @@ class Wanted:
 
 @dataclass(frozen=True)
 class GroupedRows:
-    """Rows in groups.
+    """Result of a clustering method.
 
     Attributes
     ----------
     machine : estimator
-        Fitted.
+        Fitted estimator.
     labels : array
-        The group of each row.
+        Cluster of each row.
     criterion : str
-        How the number of groups was chosen, in words.
+        Criterion that selected the number of clusters.
     candidates : tuple of (int, float)
-        Numbers that were compared, and their values.
+        Numbers of clusters that were compared, and their values.
     """
 
     machine: Any
@@ -354,16 +354,16 @@ class GroupedRows:
 
 @dataclass(frozen=True)
 class Method:
-    """A way to put rows into groups.
+    """A clustering method.
 
     Attributes
     ----------
     fit : callable
-        From prepared rows and `Wanted` to `Grouping`.
+        Maps preprocessed rows and `Wanted` to `Grouping`.
     takes_kernel : bool
-        Whether a kernel means something.
+        Whether the method uses a kernel.
     check : callable
-        Raises where the method has no meaning for the columns of a preparation.
+        Raises if the method does not support the columns.
     """
 
     fit: Callable[[Any, Wanted], GroupedRows]
@@ -372,7 +372,7 @@ class Method:
 
 
 def _by_kmeans(rows: Any, wanted: Wanted) -> GroupedRows:
-    """Take the number of the largest mean silhouette."""
+    """Select the number of clusters with the largest mean silhouette."""
     kernel = resolve("linear" if wanted.kernel is None else wanted.kernel, rows)
     if wanted.clusters is not None:
         machine = _kmeans(wanted.clusters, kernel, wanted).fit(rows)
@@ -389,7 +389,7 @@ def _by_kmeans(rows: Any, wanted: Wanted) -> GroupedRows:
             value = silhouette_score(distances, labels, metric="precomputed")
             found.append((number, float(value)))
     if not found:
-        raise ValueError("cluster: all rows are alike; there is nothing to put into groups")
+        raise ValueError("cluster: all rows are equal, so there are no clusters")
     best, value = max(found, key=lambda pair: pair[1])
     said = f"{best} clusters, by the largest mean silhouette ({value:.3f}"
     said += f", on {len(some)} rows)." if len(some) < rows.shape[0] else ")."
@@ -402,7 +402,7 @@ def _kmeans(number: int, kernel: Any, wanted: Wanted) -> KMeans:
 
 
 def _by_eigenvectors(rows: Any, wanted: Wanted) -> GroupedRows:
-    """Take the number of the largest gap of eigenvalues."""
+    """Select the number of clusters with the largest eigenvalue gap."""
     k = wanted.clusters
     machine = SpectralClustering(
         "eigengap" if k is None else k, "gaussian" if wanted.kernel is None else wanted.kernel,
@@ -410,14 +410,14 @@ def _by_eigenvectors(rows: Any, wanted: Wanted) -> GroupedRows:
     ).fit(rows)  # fmt: skip
     values = np.asarray(machine.eigenvalues_)
     gaps = [] if k is not None else list(enumerate((values[:-1] - values[1:]).tolist(), 1))
-    how = "the largest gap of eigenvalues" if k is None else _ASKED
+    how = "the largest eigenvalue gap" if k is None else _ASKED
     pairs = tuple((number, float(gap)) for number, gap in gaps if 2 <= number <= wanted.most)
     said = f"{machine.n_clusters_} clusters, by {how}."
     return GroupedRows(machine, np.asarray(machine.labels_), said, pairs)
 
 
 def _by_mixture(rows: Any, wanted: Wanted) -> GroupedRows:
-    """Take the number of the smallest BIC."""
+    """Select the number of clusters with the smallest BIC."""
     k, dense = wanted.clusters, np.asarray(rows.toarray() if is_sparse(rows) else rows)
     number: Any = "bic" if k is None else k
     machine = GaussianMixture(
@@ -430,12 +430,12 @@ def _by_mixture(rows: Any, wanted: Wanted) -> GroupedRows:
 
 
 def _refuse_levels(preparation: TablePreparation) -> None:
-    """Refuse columns of 0 and 1 for a mixture: they have no variance within a group."""
+    """Raise for columns of 0 and 1, which can have zero variance within a mixture component."""
     other = [block.name for block in preparation.blocks_ if block.kind not in _MEASURED]
     if other:
         raise ValueError(
-            f"cluster: method='mixture' describes numbers, and the table has {', '.join(other)}; "
-            "drop these columns, or take method='kmeans'"
+            f"cluster: method='mixture' requires numbers, but the table has {', '.join(other)}; "
+            "drop these columns or use method='kmeans'"
         )
 
 
@@ -457,7 +457,7 @@ METHODS = {
 
 # --- cluster -------------------------------------------------------------------------------------
 #
-# Rows of a table in groups.
+# The public function `cluster`.
 
 
 def cluster(
@@ -472,35 +472,35 @@ def cluster(
     max_clusters: int = 10,
     random_state: int = 0,
 ) -> ClusterModel:
-    """Put the rows of a table into groups, and say what sets each apart.
+    """Cluster the rows of a table and describe each cluster.
 
     Parameters
     ----------
     table : Table, path, pandas, polars or pyarrow table, or dict of columns
-        Rows.
+        Input rows.
     clusters : int or None
-        How many groups. None lets the data decide: for "kmeans" the largest mean silhouette, for
-        "spectral" the largest gap of eigenvalues, for "mixture" the smallest BIC.
+        Number of clusters. If None, chosen by the largest mean silhouette ("kmeans"), the largest
+        eigenvalue gap ("spectral") or the smallest BIC ("mixture").
     method : {"kmeans", "spectral", "mixture"}
-        `KMeans`, `SpectralClustering` or `GaussianMixture`, which takes numbers and dates only.
+        `KMeans`, `SpectralClustering` or `GaussianMixture`, which supports only numbers and dates.
     kernel : Kernel, str or None
-        For "kmeans" (None: linear) and "spectral" (None: Gaussian).
+        Kernel of "kmeans" (default: linear) and "spectral" (default: Gaussian).
     approximation : Approximation, str or None
-        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None or
-        "none" for the kernel itself. "auto" takes the kernel itself as long as that is not refused.
+        Approximate feature map, such as `Nystrom(1000)` or "random_features:2000". None or "none"
+        uses the exact kernel; "auto" uses it within the size limits.
     kinds : mapping of str to Kind or str, optional
-        Kinds of columns, in place of those inferred.
+        Column kinds. Replaces the inferred kinds.
     drop : sequence of str
-        Columns that are left out, such as a known grouping.
+        Columns to ignore, such as known labels.
     max_clusters : int
-        The largest number that is tried.
+        Largest number of clusters to try.
     random_state : int
-        The seed.
+        Random seed.
 
     Returns
     -------
     ClusterModel
-        Labels in the order of the rows, how the number was chosen, what sets each group apart.
+        Labels in the order of the rows, the criterion, and profiles of the clusters.
 
     Examples
     --------
@@ -516,24 +516,23 @@ def cluster(
         raise ValueError(f"cluster: method={method!r} must be one of {', '.join(METHODS)}")
     way = METHODS[method]
     if kernel is not None and not way.takes_kernel:
-        raise ValueError(f"cluster: kernel has no meaning for method={method!r}; leave it out")
+        raise ValueError(f"cluster: method={method!r} does not use a kernel; remove kernel")
     if approximation != "auto" and not way.takes_kernel:
-        raise ValueError(
-            f"cluster: approximation has no meaning for method={method!r}, which has no kernel; "
-            "leave it out"
-        )
+        raise ValueError(f"cluster: method={method!r} does not use a kernel; remove approximation")
     data = prepared(table, kinds, drop)
     n = len(data.table)
     if n < 3 or (clusters is not None and not 1 <= clusters <= n):
-        raise ValueError(f"cluster: {n} rows cannot be put into clusters={clusters!r} groups")
+        raise ValueError(
+            f"cluster: {n} rows do not allow clusters={clusters!r}; at least 3 rows are needed"
+        )
     rows: Any = data.rows
     way.check(data.preparation)
-    with data.phases.phase("choose", "numbers of clusters are compared"):
+    with data.phases.phase("choose", "comparing numbers of clusters"):
         most = min(max_clusters, n - 1)
         found = way.fit(rows, Wanted(clusters, kernel, approximation, most, random_state))
     counts = np.bincount(found.labels)
     notes = [found.criterion, f"Sizes of the clusters: {', '.join(map(str, counts.tolist()))}."]
-    notes.append("How well a cut describes the rows is judged on the rows themselves.")
+    notes.append("The clusters are evaluated on the rows that they were fitted to.")
     plane = PCA(min(2, *rows.shape)).fit_transform(rows)
     shared = finished(data, found.machine, notes, random_state)
     return ClusterModel(
@@ -544,15 +543,15 @@ def cluster(
 
 
 def _two(plane: Array) -> Array:
-    """Return two coordinates, the second zero where there is but one."""
+    """Return two coordinates. The second is zero if there is only one."""
     return plane if plane.shape[1] == 2 else np.column_stack([plane, np.zeros(len(plane))])
 
 
 # --- project -------------------------------------------------------------------------------------
 #
-# Rows of a table as points with few coordinates.
+# The public function `project`.
 
-_PROJECT_SHOWN = 8  # columns of a coordinate
+_PROJECT_SHOWN = 8  # columns per coordinate
 
 
 def project(
@@ -565,30 +564,30 @@ def project(
     drop: Sequence[str] = (),
     random_state: int = 0,
 ) -> ProjectionModel:
-    """Give the rows of a table few coordinates: principal components, linear or of a kernel.
+    """Project the rows of a table to linear or kernel principal components.
 
     Parameters
     ----------
     table : Table, path, pandas, polars or pyarrow table, or dict of columns
-        Rows.
+        Input rows.
     components : int
-        How many coordinates.
+        Number of coordinates.
     kernel : Kernel or str
-        What similarity is; "linear" is ordinary PCA.
+        Kernel function. "linear" is ordinary PCA.
     approximation : Approximation, str or None
-        Features in place of the kernel, such as `Nystrom(1000)` or "random_features:2000"; None or
-        "none" for the kernel itself. "auto" takes the kernel itself as long as that is not refused.
+        Approximate feature map, such as `Nystrom(1000)` or "random_features:2000". None or "none"
+        uses the exact kernel; "auto" uses it within the size limits.
     kinds : mapping of str to Kind or str, optional
-        Kinds of columns, in place of those inferred.
+        Column kinds. Replaces the inferred kinds.
     drop : sequence of str
-        Columns that are left out, such as a label.
+        Columns to ignore, such as a label.
     random_state : int
-        The seed.
+        Random seed.
 
     Returns
     -------
     ProjectionModel
-        Coordinates in the order of the rows, and how much of the variance they have.
+        Coordinates in the order of the rows, and explained variance.
 
     Examples
     --------
@@ -603,17 +602,17 @@ def project(
     n = len(data.table)
     if isinstance(components, bool) or not 1 <= components <= n:
         raise ValueError(
-            f"project: components={components!r} must be a whole number from 1 to the {n} rows"
+            f"project: components={components!r} must be an integer from 1 to {n} (rows)"
         )
     resolved = resolve(kernel, data.rows)
-    with data.phases.phase("train", "components are found"):
+    with data.phases.phase("train", "computing components"):
         machine = PCA(components, resolved, approximation=approximation, random_state=random_state)
         coordinates = machine.fit_transform(data.rows)
     explained = np.asarray(machine.explained_variance_ratio_)
     share = "linear principal components" if isinstance(resolved, Linear) else "components"
     notes = [
-        f"{components} {share} of the kernel {resolved} have {explained.sum():.1%} of the variance "
-        "of the prepared rows."
+        f"{components} {share} of the kernel {resolved} explain {explained.sum():.1%} of the "
+        "variance of the preprocessed rows."
     ]
     loadings: tuple[Any, ...] = ()
     if isinstance(resolved, Linear):
@@ -630,14 +629,14 @@ def project(
 
 # --- topics --------------------------------------------------------------------------------------
 #
-# What texts are about.
+# The public function `topics`.
 
 _NUMBERS = (2, 3, 5, 8, 12, 20)
-_COMMON = 0.5  # of the texts: words in more of them tell little
-_FEW_TEXTS = 50  # below, a share of them is too few to judge by
-_DEFAULT = 5  # topics where nothing can be judged
-_ENOUGH = 0.01  # a number of topics is taken if more lower the perplexity by no more than this
-_TOPICS_SHOWN = 10  # words of a topic
+_COMMON = 0.5  # words in more than this fraction of the texts are dropped
+_FEW_TEXTS = 50  # with fewer texts, numbers of topics are not compared
+_DEFAULT = 5  # topics without a comparison
+_ENOUGH = 0.01  # relative tolerance of the perplexity
+_TOPICS_SHOWN = 10  # words per topic
 
 
 def topics(
@@ -648,27 +647,27 @@ def topics(
     stop_words: Any = "common",
     random_state: int = 0,
 ) -> TopicModel:
-    """Find what texts are about: topics are lists of words that come together.
+    """Find topics in texts. A topic is a distribution over words that occur together.
 
     Parameters
     ----------
     texts : list of str, or a table or path
-        Texts, or a table with a column of them.
+        Texts, or a table with a text column.
     column : str or None
-        Which column; None takes the one of kind text.
+        Text column. If None, the column of kind text.
     topics : int or None
-        How many. None takes the fewest that are about as good as any at predicting half of the
-        words of texts held out from the other half.
+        Number of topics. If None, the smallest number whose perplexity on held-out words is
+        within 1% of the minimum.
     stop_words : {"common", "english"}, list of str or None
-        Words to leave out: those in more than half of the texts, scikit-learn's English ones,
-        these, or none.
+        Words to ignore: words in more than half of the texts, scikit-learn's English stop words,
+        a list, or none.
     random_state : int
-        The seed.
+        Random seed.
 
     Returns
     -------
     TopicModel
-        Words of each topic, and the topics of each text.
+        Words of each topic, and topics of each text.
 
     Examples
     --------
@@ -679,18 +678,18 @@ def topics(
     [['oil', 'pepper', 'salt'], ['rain', 'snow', 'wind']]
     """
     phases = Phases(None, None)
-    with phases.phase("check", "texts are read"):
+    with phases.phase("check", "reading texts"):
         table, name, rows = _texts(texts, column)
         findings = check(table)
-    with phases.phase("prepare", "words are counted"):
+    with phases.phase("prepare", "counting words"):
         words = _counter(rows, stop_words)
         counts = words.fit_transform(rows)
         notes = _said(rows, words, counts, stop_words)
-    with phases.phase("choose", "numbers of topics are compared"):
+    with phases.phase("choose", "comparing numbers of topics"):
         number, candidates, why = _number(counts, topics, random_state)
-    with phases.phase("train", "topics are found"):
+    with phases.phase("train", "finding topics"):
         machine = MultinomialMixture(number, random_state=random_state).fit(counts)
-    with phases.phase("certify", "the answer is certified"):
+    with phases.phase("certify", "certifying the solution"):
         certificate = certificate_of(machine)
     names = words.get_feature_names_out()
     return TopicModel(
@@ -703,11 +702,11 @@ def topics(
 
 
 def _texts(texts: Any, column: str | None) -> tuple[Table, str, list[str]]:
-    """Return the table, which column has the texts, and the texts; gaps are empty texts."""
+    """Return the table, the text column and the texts. Missing texts are empty."""
     plain = isinstance(texts, list | tuple) or getattr(texts, "ndim", 2) == 1
     if plain:
         if not len(texts) or not all(isinstance(one, str) for one in texts):
-            raise TypeError("topics: texts must be strings, at least one, or a table")
+            raise TypeError("topics: texts must be a table or a non-empty list of strings")
         column = column or "text"
         table = Table.of({column: list(texts)}, kinds={column: "text"})
     else:
@@ -715,17 +714,17 @@ def _texts(texts: Any, column: str | None) -> tuple[Table, str, list[str]]:
     found = [name for name, kind in table.kinds.items() if kind is Kind.TEXT]
     if column is None and len(found) != 1:
         raise ValueError(
-            f"topics: the table has {len(found)} columns of text ({', '.join(found[:5])}); name "
-            "one by column="
+            f"topics: the table has {len(found)} text columns ({', '.join(found[:5])}); select "
+            "one with column="
         )
     name = found[0] if column is None else column
     if name not in table.columns or table[name].dtype != object:
-        raise ValueError(f"topics: column={name!r} is no column of words of the table")
+        raise ValueError(f"topics: column={name!r} is not a text column of the table")
     return table, name, ["" if one is None else str(one) for one in table[name].tolist()]
 
 
 def _counter(rows: list[str], asked: Any) -> BagOfWords:
-    """Return what counts words: with as many columns as there are words to count."""
+    """Return a fitted word counter with one feature per word."""
     left_out = asked
     if isinstance(asked, str) and asked == "common":
         found = BagOfWords(binary=True)
@@ -733,34 +732,34 @@ def _counter(rows: list[str], asked: Any) -> BagOfWords:
         left_out = sorted(w for w, j in found.vocabulary_.items() if share[j] > _COMMON) or None
     number = len(BagOfWords(stop_words=left_out).fit(rows).vocabulary_)
     if not number:
-        raise ValueError("topics: no text has a word that counts; see stop_words")
+        raise ValueError("topics: the texts have no words other than stop words; change stop_words")
     return BagOfWords(stop_words=left_out, n_features=number)
 
 
 def _said(rows: list[str], words: BagOfWords, counts: Any, asked: Any) -> list[str]:
     empty = int((np.asarray(counts.sum(axis=1)).ravel() == 0).sum())
-    notes = [f"{len(rows)} texts, {len(words.vocabulary_)} different words."]
+    notes = [f"{len(rows)} texts, {len(words.vocabulary_)} distinct words."]
     if asked == "common" and words.stop_words:
         shown = ", ".join(words.stop_words[:8])
         notes.append(
-            f"{len(words.stop_words)} words in more than {_COMMON:.0%} of the texts were left out: "
+            f"{len(words.stop_words)} words in more than {_COMMON:.0%} of the texts were dropped: "
             f"{shown}{', ...' if len(words.stop_words) > 8 else ''}."
         )
     if empty:
-        notes.append(f"{empty} texts have no word that counts.")
+        notes.append(f"{empty} texts have no words other than stop words.")
     return notes
 
 
 def _number(
     counts: Any, asked: int | None, seed: int
 ) -> tuple[int, tuple[tuple[int, float], ...], str]:
-    """Choose the number of topics by how well half of the words of new texts are predicted."""
+    """Choose the number of topics by the perplexity of half of the words of held-out texts."""
     if asked is not None:
-        return int(asked), (), f"{asked} topics, as asked for."
+        return int(asked), (), f"{asked} topics, as specified."
     n = counts.shape[0]
     if n < _FEW_TEXTS:
         number = min(_DEFAULT, n)
-        return number, (), f"{number} topics: {n} texts are too few to compare numbers."
+        return number, (), f"{number} topics: {n} texts are too few for a comparison."
     rng = np.random.default_rng(seed)
     order = rng.permutation(n)
     test, train = np.sort(order[: n // 5]), np.sort(order[n // 5 :])
@@ -772,14 +771,14 @@ def _number(
     least = min(value for _, value in found)
     best = next(number for number, value in found if value <= least * (1 + _ENOUGH))
     why = (
-        f"{best} topics: the fewest whose perplexity on the other half of the words of "
-        f"{len(test)} texts held out is within {_ENOUGH:.0%} of the least ({least:.4g})."
+        f"{best} topics: the smallest number whose perplexity on half of the words of {len(test)} "
+        f"held-out texts is within {_ENOUGH:.0%} of the minimum ({least:.4g})."
     )
     return best, tuple(found), why
 
 
 def _halves(counts: Any, rng: np.random.Generator) -> tuple[Any, Any]:
-    """Divide the words of each text at random."""
+    """Split the words of each text at random."""
     whole = sparse.csr_array(counts)
     part = rng.binomial(whole.data.astype(np.int64), 0.5).astype(np.float64)
     given = sparse.csr_array((part, whole.indices, whole.indptr), shape=whole.shape)
@@ -790,7 +789,7 @@ def _halves(counts: Any, rng: np.random.Generator) -> tuple[Any, Any]:
 def _top_words(
     machine: Any, counts: Any, names: Array
 ) -> tuple[tuple[tuple[str, float], ...], ...]:
-    """Return the words that are frequent in a topic and more so than in all texts."""
+    """Return words that are frequent in a topic and more frequent than in all texts."""
     overall = np.asarray(counts.sum(axis=0)).ravel() + 1e-9
     overall = overall / overall.sum()
     found = []

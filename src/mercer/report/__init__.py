@@ -1,4 +1,4 @@
-"""Reports: one self-contained HTML page about a fit, or a card in Markdown."""
+"""Reports: one self-contained HTML page about a fit, or a model card in Markdown."""
 
 from mercer.report.write import model_card, render, write_report
 

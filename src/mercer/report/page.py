@@ -1,4 +1,4 @@
-"""What a page is made of: sections of blocks. Nothing here knows HTML."""
+"""Elements of a report page: sections of blocks, independent of HTML."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Note:
-    """A sentence that must not be missed; `level` is "good", "info", "warning" or "error"."""
+    """A highlighted sentence; `level` is "good", "info", "warning" or "error"."""
 
     kind: ClassVar[str] = "note"
     level: str
@@ -36,7 +36,7 @@ class BulletList:
 
 @dataclass(frozen=True)
 class Facts:
-    """Names with values."""
+    """Name-value pairs."""
 
     kind: ClassVar[str] = "facts"
     items: tuple[tuple[str, str], ...]
@@ -45,14 +45,14 @@ class Facts:
 
 @dataclass(frozen=True)
 class Name:
-    """A name out of the data: a column, a class, a word; shown apart from the page's own words."""
+    """A name from the data, such as a column or a class; set apart from the page's own text."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class Bits:
-    """Several small words in one cell, each with a level, such as kinds of findings."""
+    """Several tags in one cell, each with a level, such as kinds of findings."""
 
     items: tuple[tuple[str, str], ...]
 
@@ -69,15 +69,15 @@ class PageTable:
     head : tuple of str
         Names of the columns.
     rows : tuple of tuple of cells
-        What they hold.
+        Cells by row.
     numbers : tuple of int
-        Columns that are numbers, to be aligned at the right.
+        Indices of numeric columns, which are right-aligned.
     marked : int or None
         A row that is set off.
     title : str
-        What the table shows.
+        Title of the table.
     note : str
-        What stands below it, such as how many rows were left out.
+        Caption, such as the number of omitted rows.
     """
 
     kind: ClassVar[str] = "table"
@@ -91,7 +91,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class Figure:
-    """A drawing with its title and what it says."""
+    """A drawing with a title and a caption."""
 
     kind: ClassVar[str] = "figure"
     title: str
@@ -119,7 +119,7 @@ class CodeBlock:
 
 @dataclass(frozen=True)
 class Folded:
-    """Blocks that are hidden until somebody asks for them; shown in print."""
+    """Blocks that are hidden until the reader opens them; visible in print."""
 
     kind: ClassVar[str] = "folded"
     title: str
@@ -138,13 +138,13 @@ class Section:
     Attributes
     ----------
     id : str
-        Its anchor: letters only.
+        Anchor: letters only.
     title : str
-        Its heading.
+        Heading.
     lead : str
-        What it says in a sentence or two.
+        Summary in one or two sentences.
     blocks : tuple of blocks
-        The rest.
+        Content.
     """
 
     id: str
@@ -155,20 +155,20 @@ class Section:
 
 @dataclass(frozen=True)
 class Card:
-    """A figure of the summary.
+    """A key figure of the summary.
 
     Attributes
     ----------
     label : str
-        What it is.
+        Name of the figure.
     value : str
         The figure.
     note : str
-        What must be known beside it.
+        Explanation.
     level : str
         "plain", "good", "warning" or "error".
     drawing : Drawing or None
-        Such as the interval around it.
+        For example, a confidence interval.
     """
 
     label: str
@@ -185,19 +185,19 @@ class Page:
     Attributes
     ----------
     title : str
-        What was asked, in a few words.
+        Title without names from the data.
     subject : str
-        The name out of the data that the title ends with, or "".
+        Name from the data that ends the title, or "".
     facts : tuple of str
-        What it was asked about: file, rows, columns.
+        File, rows and columns of the data.
     statement : str
-        The answer in two sentences.
+        Result in two sentences.
     cards : tuple of Card
-        The figures to see first.
+        Key figures.
     notes : tuple of Note
-        What must not be missed.
+        Warnings.
     sections : tuple of Section
-        The rest.
+        Content.
     foot : str
         Version and date.
     """
@@ -213,7 +213,7 @@ class Page:
 
 
 def capped(items: Sequence[str], most: int, noun: str) -> tuple[str, ...]:
-    """Return the first items, and a last one that says how many there are beside.
+    """Return the first items and, if there are more, an item with their number.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Subject of a report: from models of tables or estimators with rows, and their evaluation."""
+"""Collect the subject of a report from a table model or an estimator with its samples."""
 
 from __future__ import annotations
 
@@ -39,29 +39,29 @@ from mercer.theory import Bound
 
 # --- subject -------------------------------------------------------------------------------------
 #
-# What a report is about: a model of a table, or a machine with rows, in one form.
+# One form for table models and for estimators with their samples.
 
-# rows of the kernel matrix, its spectrum and the projection: more take seconds, and no screen
-# shows them
+# rows of the kernel matrix, its spectrum and the projection: more would take seconds and exceed
+# the resolution of a screen
 MATRIX_ROWS = 400
-# options of a fit that change nothing about the model
+# options of a fit that do not affect the model
 WORKING = ("journal", "callback")
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
-    """Some rows as the machine takes them, for pictures.
+    """A subsample for plots, in the form that the estimator accepts.
 
     Attributes
     ----------
     index : (m,) int array
-        Which rows.
+        Indices of the rows.
     points : array
-        What the machine is given, behind all preparation.
+        Preprocessed samples.
     truth : (m,) array or None
-        Their labels or targets.
+        Labels or targets.
     total : int
-        Out of how many rows they were drawn.
+        Number of rows that the subsample was drawn from.
     """
 
     index: Array
@@ -72,50 +72,50 @@ class Sample:
 
 @dataclass(frozen=True, eq=False)
 class Subject:
-    """Everything that sections read; what is not known is None or empty.
+    """Input of all sections. Unknown values are None or empty.
 
     Attributes
     ----------
     task : str
         "classification", "regression", "clustering", "projection", "topics" or "novelty".
     machine : estimator
-        The fitted machine itself.
+        The fitted estimator.
     predictor : object
-        What answers for `rows`: the model, a pipeline, or the machine.
+        The object that predicts `rows`: table model, pipeline or estimator.
     prepare : callable or None
-        Turns some of `rows` into what the machine itself is given.
+        Preprocesses `rows` for the estimator.
     target : str
-        The column that is predicted.
+        Target column.
     classes : tuple
         Labels.
     positive : object
-        Of two labels, the one that curves speak of.
+        Positive class of a binary target.
     rows : object
-        All rows, as the predictor takes them, or None.
+        All rows, in the form that the predictor accepts, or None.
     table : Table or None
-        The same by column, to be described.
+        The same rows as a table.
     truth : (n,) array or None
-        Labels or targets of all rows; clusters, where these were looked for.
+        Labels or targets of all rows; cluster labels for clustering.
     evaluation : Evaluation or None
-        How good it is.
+        Performance.
     choice : Choice or None
-        What was compared.
+        Result of model selection.
     findings : tuple of Finding or None
-        What is odd about the data; None where nobody looked.
+        Findings about the data. None if the table was not checked.
     certificate : Certificate or None
-        Whether the answer is right.
+        Certificate of the solution.
     bounds : tuple of Bound
-        What theory promises.
+        Generalization bounds.
     notes : tuple of str
-        What was decided.
+        Decisions during the fit.
     python : str
-        A program that makes the model again.
+        Python program that reproduces the model.
     command : str
-        A command that makes it again.
+        Command that reproduces the model.
     settings : Settings or None
         Seed, versions, digest, seconds.
     result : object
-        The model itself, for what only its kind has.
+        The model, for sections on one kind of model.
     """
 
     task: str
@@ -141,21 +141,21 @@ class Subject:
 
     @cached_property
     def sample(self) -> Sample | None:
-        """Rows for pictures, drawn without looking at them, in the order of the table."""
+        """Random subsample for plots, in the order of the table."""
         if self.rows is None or self.prepare is None:
             return None
         total = count_rows(self.rows)
         index = sampled(total, MATRIX_ROWS)
         try:
             points = self.prepare(take(self.rows, index))
-        except (ValueError, TypeError):  # rows that the machine takes only as they were then
+        except (ValueError, TypeError):  # an estimator that does not accept new rows
             return None
         truth = None if self.truth is None else np.asarray(self.truth)[index]
         return Sample(index, points, truth, total)
 
 
 def sampled(total: int, most: int, seed: int = 0) -> Array:
-    """Return the numbers of at most so many rows, drawn by chance, sorted."""
+    """Return sorted random indices of at most `most` rows."""
     if total <= most:
         return np.arange(total)
     drawn = np.random.default_rng(seed).choice(total, size=most, replace=False)
@@ -167,16 +167,16 @@ def take(rows: Any, index: Array) -> Any:
     return rows.rows(index) if hasattr(rows, "rows") else take_rows(rows, index)
 
 
-# --- machine judging -----------------------------------------------------------------------------
+# --- evaluation ----------------------------------------------------------------------------------
 #
-# Judge a fitted machine for its report: by other rows, or by fits without each fold.
+# Evaluates a fitted estimator on test rows or by cross-validation.
 
-_CROSS_ROWS = 2000  # of a machine that is judged by refitting it: five fits in a second or two
+_CROSS_ROWS = 2000  # subsample for cross-validation: five fits in a second or two
 
 
 @dataclass(frozen=True)
 class EvaluatedEstimator:
-    """A machine that is judged for a report."""
+    """A fitted estimator that is evaluated for a report."""
 
     estimator: Any
     machine: Any
@@ -185,22 +185,22 @@ class EvaluatedEstimator:
 
     @property
     def decider(self) -> Decider:
-        """How its answers are read."""
+        """Converts predictions to scores."""
         return Decider(self.task, self.classes, None)
 
     def by_test(self, X: Any, y: Any, trained: Array | None) -> Evaluation:
-        """Judge by other rows."""
+        """Evaluate on test rows."""
         truth = np.asarray(y)
         answers = self.decider.answers(self.estimator, X, truth)
         index = np.arange(len(truth))
-        shuffled = self._importance(X, truth, "other rows")
+        shuffled = self._importance(X, truth, "test rows")
         return self._evaluate(answers, "test table", index, trained, None, shuffled)
 
     def by_folds(self, rows: Any, truth: Array, choice: Choice | None) -> Evaluation:
-        """Judge by fits without each fold, of a sample where there are many rows."""
+        """Evaluate by cross-validation, on a subsample if there are many rows."""
         index = sampled(len(truth), _CROSS_ROWS)
         some, y = take(rows, index), truth[index]
-        shuffled = self._importance(some, y, "rows of the fit itself, for want of others")
+        shuffled = self._importance(some, y, "training rows")
         if self._takes_a_matrix() or self._too_few(y):
             answers = self.decider.answers(self.estimator, rows, truth)
             return self._evaluate(answers, "training", np.arange(len(truth)), truth, choice)
@@ -208,7 +208,7 @@ class EvaluatedEstimator:
         return self._evaluate(answers, "cross-validated", index, y, choice, shuffled)
 
     def _importance(self, X: Any, truth: Array, where: str) -> tuple[Any, str]:
-        """Shuffle the columns of rows that are plain numbers."""
+        """Compute the permutation importance of numeric columns."""
         named = hasattr(self.estimator, "feature_names_in_")
         if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind not in "fiub" or named:
             return (), ""
@@ -227,7 +227,7 @@ class EvaluatedEstimator:
         importance: tuple[Any, str] = ((), ""),
     ) -> Evaluation:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # classes that are not there: the figures say so
+            warnings.simplefilter("ignore")  # missing classes are visible in the metrics
             return evaluate(
                 answers, kind=kind, rows=rows, decider=self.decider,
                 train_target=answers.truth if trained is None else trained, choice=choice,
@@ -245,32 +245,32 @@ class EvaluatedEstimator:
 
 @dataclass(frozen=True)
 class ReportRows:
-    """Rows in any form, with the verb of tables."""
+    """Adapter with the `rows` method of tables."""
 
     data: Any
 
     def rows(self, index: Array) -> Any:
-        """Return some of them."""
+        """Return the rows at some indices."""
         return take(self.data, index)
 
 
 # --- from models ---------------------------------------------------------------------------------
 #
-# What a report is about, from what it is given: models of tables, machines with rows.
+# Subjects from table models and from estimators with their samples.
 
-_SEVERAL = "There is more than one target: figures of merit are not part of this report."
+_SEVERAL = "This report has no scores because there is more than one target."
 _TASKS = {ClusterModel: "clustering", ProjectionModel: "projection", TopicModel: "topics"}
 
 
 def subject_of(
     model: Any, X: Any = None, y: Any = None, test: Any = None, command: str = ""
 ) -> Subject:
-    """Return what is known about a model, a machine or a choice."""
+    """Return the subject of a table model, an estimator or a choice."""
     if isinstance(model, TableModel | ClusterModel | ProjectionModel | TopicModel):
         if y is not None or test is not None:
             raise ValueError(
-                "report: y and test are for machines; a model of a table has been judged "
-                "(evaluate judges it by other rows)"
+                "report: y and test are for estimators; a table model is already evaluated "
+                "(use mercer.fitting.evaluate for other rows)"
             )
         if X is not None:
             model = with_table(model, X)
@@ -282,25 +282,25 @@ def subject_of(
 
 
 def with_table(model: Any, X: Any) -> Any:
-    """Return a model with the table of its fit, which model files leave out."""
+    """Return a model with its training table, which model files do not contain."""
     if model.table is not None:
-        raise ValueError("report: X is for models without their table; this one has it")
+        raise ValueError("report: X is for models without their table; this model contains it")
     table = Table.of(X)
     if isinstance(model, TableModel):
         kept = rows_with_target(table, model.target, task=model.task)
-    else:  # of a table with more columns, those that were learnt from
+    else:  # ignore columns that were not used
         table = table[[name for name in table.columns if name in model.schema.names]]
         kept = table
     if table.digest != model.settings.digest:
         other = (
-            "The rows shown here are not known to be those of the fit: they have another SHA-256."
+            "The rows in this report may not be the training rows: their SHA-256 digest differs."
         )
         model = replace(model, notes=(other, *model.notes))
     return replace(model, table=kept)
 
 
 def of_table_model(model: TableModel, command: str = "") -> Subject:
-    """Return what a model of a table knows about itself."""
+    """Return the subject of a table model."""
     table = model.table
     truth = None if table is None else target_values(table, model.target, model.task)
     return Subject(
@@ -315,7 +315,7 @@ def of_table_model(model: TableModel, command: str = "") -> Subject:
 
 
 def of_unsupervised(model: Any, command: str = "") -> Subject:
-    """Return what a model without a target knows about itself."""
+    """Return the subject of an unsupervised model."""
     labels = getattr(model, "labels", None)
     classes = () if labels is None else tuple(range(len(model.sizes)))
     return Subject(
@@ -335,7 +335,7 @@ def of_machine(
     choice: Choice | None = None,
     command: str = "",
 ) -> Subject:
-    """Return what can be found out about a fitted machine, or a pipeline, and rows."""
+    """Return the subject of a fitted estimator or pipeline with its samples."""
     check_is_fitted(machine)
     last = machine[-1] if isinstance(machine, Pipeline) else machine
     rows = None if X is None else indexable(X)
@@ -393,7 +393,7 @@ def _classes(machine: Any, truth: Array | None) -> tuple[Any, ...]:
 
 def _pair(test: Any) -> tuple[Any, Any]:
     if not isinstance(test, tuple) or len(test) != 2:
-        raise ValueError("report: test must be a pair of rows and their labels or targets")
+        raise ValueError("report: test must be a tuple (X, y) of rows and their labels or targets")
     return test
 
 
@@ -402,17 +402,17 @@ def _as_they_are(rows: Any) -> Any:
 
 
 def _table(rows: Any) -> Table | None:
-    """Return rows by column, where they have columns."""
+    """Return rows as a table, or None if they have no columns."""
     if rows is None or len(getattr(rows, "shape", ())) != 2:
         return None
     try:
         return Table.of(rows)
-    except (ValueError, TypeError):  # what a table cannot hold is not described
+    except (ValueError, TypeError):  # not supported by tables
         return None
 
 
 def _command(model: TableModel) -> str:
-    """Return the command of a model that was fitted with all defaults, from a file."""
+    """Return the command of a model that was fitted to a file with default options."""
     known = model.settings
     if not known.source or set(known.options) - {*WORKING, "random_state"}:
         return ""

@@ -1,4 +1,4 @@
-"""Words and numbers as a page shows them: cleaned of what cannot be seen, and short."""
+"""Format words and numbers for a page: visible characters only, and short."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-_PICTURES = 0x2400  # where Unicode has a visible sign for each control character
+_PICTURES = 0x2400  # Unicode block of visible symbols for control characters
 _HIDDEN = "�"
 _TOO_LONG = "…"
-_LEFTWARDS = ("R", "AL", "AN")  # letters that are written from right to left
-_OPEN, _CLOSE = "\u2068", "\u2069"  # what stands between does not move what stands beside
+_LEFTWARDS = ("R", "AL", "AN")  # letters written from right to left
+_OPEN, _CLOSE = "\u2068", "\u2069"  # isolate text of another direction
 
 
 def clean(content: Any, most: int = 60) -> str:
     r"""Return content as one line of visible text of at most `most` characters.
 
-    Control characters get their visible signs, and marks that turn the direction of writing or are
-    not seen at all are replaced: a column name must not rewrite what stands beside it. What is
-    longer is cut in the middle, since long names often differ at their ends. What is written from
-    right to left is set apart, so that numbers beside it stay in their place.
+    Control characters become visible symbols. Direction marks and invisible characters are
+    replaced, so that a column name cannot change the text around it. Longer text is cut in the
+    middle because long names often differ at their ends. Right-to-left text is isolated, so that
+    adjacent numbers keep their positions.
 
     Examples
     --------
@@ -32,14 +32,14 @@ def clean(content: Any, most: int = 60) -> str:
     'xxxx…xxxx'
     """
     cut = _cut(_text(content, most), most)
-    kept = (_OPEN, _CLOSE) if _is_balanced(cut) else ()  # of a text that was cleaned before
+    kept = (_OPEN, _CLOSE) if _is_balanced(cut) else ()  # text was cleaned before
     shown = "".join(one if one in kept else _visible(one) for one in cut)
     leftwards = any(unicodedata.bidirectional(one) in _LEFTWARDS for one in shown)
     return f"{_OPEN}{shown}{_CLOSE}" if leftwards and _OPEN not in shown else shown
 
 
 def _is_balanced(text: str) -> bool:
-    """Return whether everything that is set apart in a text ends in it."""
+    """Return whether all isolates in a text are closed."""
     depth = 0
     for letter in text:
         depth += (letter == _OPEN) - (letter == _CLOSE)
@@ -49,7 +49,7 @@ def _is_balanced(text: str) -> bool:
 
 
 def clean_lines(content: Any, most: int = 20_000) -> str:
-    """Do the same for a text of many lines, cut at its end."""
+    """Clean a text of several lines, cut at its end."""
     text = str(content)
     kept = text[:most] + (f"\n{_TOO_LONG}" if len(text) > most else "")
     return "".join(one if one in "\n" else _visible(one) for one in kept.expandtabs(4))
@@ -79,12 +79,12 @@ def _visible(letter: str) -> str:
         return chr(_PICTURES + code)
     if code == 127:
         return chr(0x2421)
-    # spaces of other scripts are spaces; what is left are marks of direction, halves of pairs, ...
+    # spaces of other scripts become spaces; direction marks, surrogates and others are replaced
     return " " if unicodedata.category(letter) == "Zs" else _HIDDEN
 
 
 def count(number: float, noun: str = "", plural: str = "") -> str:
-    """Write a whole number, with a noun in its right form.
+    """Write an integer with a noun in singular or plural.
 
     Examples
     --------
@@ -98,7 +98,7 @@ def count(number: float, noun: str = "", plural: str = "") -> str:
 
 
 def figure(value: Any, digits: int = 4) -> str:
-    """Write a number with so many significant digits; whole numbers whole, words cleaned.
+    """Write a number with `digits` significant digits. Integers are exact, words are cleaned.
 
     Examples
     --------
@@ -121,7 +121,7 @@ def figure(value: Any, digits: int = 4) -> str:
 
 
 def share(value: float, digits: int = 1) -> str:
-    """Write a share in per cent."""
+    """Write a fraction as a percentage."""
     return "–" if not math.isfinite(value) else f"{100 * value:.{digits}f} %"
 
 
@@ -143,7 +143,7 @@ def size(n_bytes: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Write a time in the unit that suits it."""
+    """Write a duration with a suitable unit."""
     for unit, factor in (("µs", 1e6), ("ms", 1e3), ("s", 1.0)):
         if seconds * factor < 1000 or unit == "s":
             break
@@ -153,7 +153,7 @@ def duration(seconds: float) -> str:
 
 
 def listed(names: Sequence[Any], most: int = 5) -> str:
-    """Write some names in a row, and how many there are beside.
+    """Write the first names as a list and, if there are more, their number.
 
     Examples
     --------

@@ -29,17 +29,17 @@ from mercer.report.text import clean, count, duration, figure, size
 
 # --- rendering -----------------------------------------------------------------------------------
 #
-# From a page to HTML: one file that loads nothing, runs nothing and escapes everything.
+# Renders a page as HTML: one file that loads nothing, runs no code and escapes all text.
 
-# what stands before a note: colour alone does not speak to everybody
+# prefixes of notes, because color alone is not accessible
 _WORDS = {"good": "Good", "info": "Note", "warning": "Warning", "error": "Error"}
 
 
 def to_html(page: Page) -> str:
     """Write a page as HTML.
 
-    Names out of the data reach it as text of elements only, escaped by the template; drawings have
-    been escaped where they were made.
+    The template inserts names from the data only as escaped text. Drawings are escaped when they
+    are created.
     """
     template, style = _template()
     digest = b64encode(sha256(style.encode()).digest()).decode()
@@ -48,13 +48,13 @@ def to_html(page: Page) -> str:
 
 @cache
 def _template() -> tuple[Any, str]:
-    """Read the template and the style, once."""
+    """Read the template and the style sheet once."""
     try:
         from jinja2 import Environment, StrictUndefined  # noqa: PLC0415  an optional package
         from markupsafe import Markup  # noqa: PLC0415
     except ImportError as missing:
         raise ImportError(
-            'reports are written with jinja2; install it with pip install "mercer[report]"'
+            'report: needs jinja2; install it with pip install "mercer[report]"'
         ) from missing
     folder = files("mercer.report") / "templates"
     environment = Environment(
@@ -66,13 +66,13 @@ def _template() -> tuple[Any, str]:
 
 # --- building ------------------------------------------------------------------------------------
 #
-# From a subject to a page: all sections that have something to say, in their order.
+# Builds a page from a subject: all sections that apply, in order.
 
 _RESULTS = {"clustering": clusters, "projection": projection, "topics": topics}
 
 
 def build(subject: Subject) -> Page:
-    """Write all sections that have something to say."""
+    """Build the page with all sections that apply."""
     spent = measure(subject)
     result = _RESULTS.get(subject.task)
     sections: list[Section | None] = [
@@ -96,21 +96,21 @@ def build(subject: Subject) -> Page:
         cards=summary.cards(subject, spent),
         notes=summary.warnings(subject),
         sections=tuple(one for one in sections if one is not None),
-        foot="Written by Mercer. This page loads nothing from elsewhere and runs no code.",
+        foot="Created with Mercer. This page loads no external content and runs no code.",
     )
 
 
-# --- card ----------------------------------------------------------------------------------------
+# --- model card ----------------------------------------------------------------------------------
 #
-# A model card: the report in a page of Markdown, to lie beside the model.
+# A one-page summary of the report in Markdown.
 
-# also what some readers make links of: addresses of pages, of mail and of people
+# special characters, and text that some viewers turn into links: URLs, email addresses, mentions
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$@]|:(?=//)|(?<=www)\.)", re.IGNORECASE)
 _COLUMNS = 10
 
 
 def to_markdown(subject: Subject) -> str:
-    """Write the card."""
+    """Write the model card as Markdown."""
     spent = measure(subject)
     title, name = summary.title(subject)
     parts = [
@@ -130,7 +130,7 @@ def to_markdown(subject: Subject) -> str:
 
 
 def plain(text: Any, most: int = 600) -> str:
-    """Return text in which no sign means anything to Markdown or to HTML."""
+    """Escape text for Markdown and HTML."""
     return escape(_SPECIAL.sub(r"\\\1", clean(text, most)), quote=False)
 
 
@@ -160,9 +160,9 @@ def _quality(subject: Subject) -> list[str]:
         )
         for one in found.metrics
     ]
-    head = ("figure", "value", f"{100 * found.level:g} % interval", "constant answer")
+    head = ("figure", "value", f"{100 * found.level:g} % interval", "constant prediction")
     where = f"{plain(found.kind.capitalize())}, {count(len(found.truth), 'row')}."
-    return ["## How good it is", where, _table(head, rows)]
+    return ["## Performance", where, _table(head, rows)]
 
 
 def _importance(subject: Subject) -> list[str]:
@@ -170,7 +170,7 @@ def _importance(subject: Subject) -> list[str]:
     if not found:
         return []
     rows = [(plain(one.column, 40), f"{one.drop:.4f}") for one in found[:_COLUMNS]]
-    return ["## What matters", _table(("column", "loss when shuffled"), rows)]
+    return ["## Feature importance", _table(("column", "decrease if permuted"), rows)]
 
 
 def _certificate(subject: Subject) -> list[str]:
@@ -179,7 +179,7 @@ def _certificate(subject: Subject) -> list[str]:
         return []
     verdict = "Certified" if found.ok else "Not certified"
     said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {plain(found.statement)}."
-    return ["## Certificate", said, "It says nothing about whether the problem suits the data."]
+    return ["## Certificate", said, "It does not verify that the model suits the data."]
 
 
 def _bounds(subject: Subject) -> list[str]:
@@ -188,20 +188,20 @@ def _bounds(subject: Subject) -> list[str]:
     lines = [
         f"- {plain(one.statement)}{' (vacuous)' if one.vacuous else ''}" for one in subject.bounds
     ]
-    return ["## What theory promises", "\n".join(lines)]
+    return ["## Generalization bounds", "\n".join(lines)]
 
 
 def _cost(spent: Cost) -> list[str]:
     rows = [("size", size(spent.n_bytes))]
     if math.isfinite(spent.seconds):
-        rows.append(("a row, in a batch", duration(spent.seconds)))
-    rows.append(("training rows inside", count(spent.stored_rows)))
-    found = ["## What a prediction costs", _table(("figure", "value"), rows)]
+        rows.append(("time per row, in a batch", duration(spent.seconds)))
+    rows.append(("training rows in the model", count(spent.stored_rows)))
+    found = ["## Prediction cost", _table(("figure", "value"), rows)]
     if spent.stored_rows:
         found += [
             "## Privacy",
-            f"The model holds {count(spent.stored_rows, 'training row')}; whoever has the file can "
-            "read them.",
+            f"The model contains {count(spent.stored_rows, 'training row')}. Anyone with the file "
+            "can read them.",
         ]
     return found
 
@@ -217,36 +217,36 @@ def _origin(subject: Subject) -> list[str]:
         ("seed", str(known.random_state)),
         *((plain(k), plain(v)) for k, v in known.versions.items()),
     ]
-    return ["## Origin", _table(("what", "value"), rows)]
+    return ["## Origin", _table(("item", "value"), rows)]
 
 
 # --- writing -------------------------------------------------------------------------------------
 #
-# `render`, `write_report` and `model_card`: a report as text, as a file, and in short.
+# `render` returns the report as text, `write_report` writes a file, `model_card` summarizes it.
 
 
 def render(model: Any, *, X: Any = None, y: Any = None, test: Any = None, command: str = "") -> str:
-    """Return a report as one HTML page that loads nothing from elsewhere.
+    """Return a report as one HTML page that loads no external content.
 
     Parameters
     ----------
-    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted machine
-        What the report is about; models of tables know their rows.
-    X : rows or table, optional
-        The rows a machine was fitted to. Without them the page has neither data nor pictures. For a
-        model that was loaded from a file, which leaves its table out: that table.
+    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted estimator
+        Model to report on. A table model contains its training table unless loaded from a file.
+    X : array-like or table, optional
+        Training samples of an estimator, or the training table of a model that was loaded from a
+        file. Without `X`, the report has no sections on the data and no plots.
     y : array-like, optional
-        Their labels or targets. The machine is judged by refitting it without each of five folds,
-        of a sample where there are many rows.
-    test : (rows, labels or targets), optional
-        Other rows to judge a machine by instead.
+        Labels or targets of `X`. The estimator is evaluated by 5-fold cross-validation, on a
+        subsample if there are many samples.
+    test : (X, y), optional
+        Test samples and their labels or targets. Replaces cross-validation.
     command : str
-        The command that made the model, to be shown.
+        Command that created the model, shown in the report.
 
     Returns
     -------
     str
-        The page.
+        HTML text.
 
     Examples
     --------
@@ -271,21 +271,21 @@ def write_report(
     test: Any = None,
     command: str = "",
 ) -> Path:
-    """Write a report to a file, whole or not at all.
+    """Write a report to a file. An existing file is only replaced by a complete report.
 
     Parameters
     ----------
-    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted machine
-        What the report is about.
+    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted estimator
+        Model to report on.
     path : path
-        The file; one that is there is replaced once the new one is complete.
+        Output file.
     X, y, test, command
-        As `render` takes them.
+        See `render`.
 
     Returns
     -------
     Path
-        The file.
+        Path of the report.
 
     Examples
     --------
@@ -294,9 +294,9 @@ def write_report(
     >>> from mercer import KernelRidge
     >>> from mercer.report import write_report
     >>> X = np.linspace(0, 6, 40)[:, None]
-    >>> machine = KernelRidge(0.1).fit(X, np.sin(X[:, 0]))
+    >>> model = KernelRidge(0.1).fit(X, np.sin(X[:, 0]))
     >>> folder = tempfile.mkdtemp()
-    >>> write_report(machine, f"{folder}/report.html", X=X, y=np.sin(X[:, 0])).name
+    >>> write_report(model, f"{folder}/report.html", X=X, y=np.sin(X[:, 0])).name
     'report.html'
     """
     target = Path(path)
@@ -308,14 +308,14 @@ def write_report(
 def model_card(
     model: Any, *, X: Any = None, y: Any = None, test: Any = None, command: str = ""
 ) -> str:
-    """Return the report in short, as Markdown, to lie beside the model.
+    """Return a model card: a one-page summary of the report in Markdown.
 
     Parameters
     ----------
-    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted machine
-        What the card is about.
+    model : TableModel, ClusterModel, ProjectionModel, TopicModel, Choice or fitted estimator
+        Model to describe.
     X, y, test, command
-        As `render` takes them.
+        See `render`.
 
     Returns
     -------
@@ -329,6 +329,6 @@ def model_card(
     >>> from mercer.report import model_card
     >>> X = np.random.default_rng(0).normal(size=(60, 2))
     >>> print(model_card(SVC().fit(X, X[:, 0] > 0), X=X, y=X[:, 0] > 0).splitlines()[0])
-    # Classifying by y
+    # Classification of y
     """
     return to_markdown(subject_of(model, X, y, test, command))

@@ -1,4 +1,4 @@
-"""Model selection: tuning, choice of the kernel, cross-validation, thresholds, active learning."""
+"""Model selection: tuning, kernel selection, cross-validation, thresholds, active learning."""
 
 from mercer.machines.base.sharing import (
     Fold,

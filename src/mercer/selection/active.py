@@ -28,28 +28,28 @@ _CALM = 3  # fits in a row that change little: one alone may be chance
 
 
 class ActiveEnding(Enum):
-    """Why a run ended. The value is the sentence shown to people."""
+    """Status of a run. The value is the displayed message."""
 
-    BUDGET = "as many labels were asked for as the budget allows"
-    POOL_IS_EMPTY = "every row has a label"
-    NOTHING_IN_MARGIN = "no row of the pool lies within the margin: none could be a support vector"
-    CALM = "the last labels changed predictions by less than the tolerance"
-    STOPPED = "the callback asked for an end"
+    BUDGET = "the label budget is exhausted"
+    POOL_IS_EMPTY = "all samples are labeled"
+    NOTHING_IN_MARGIN = "no unlabeled sample lies within the margin"
+    CALM = "the last labels changed the predictions by less than tol"
+    STOPPED = "stopped by the callback"
 
 
 @dataclass(frozen=True)
 class ActiveRound:
-    """One fit of the loop.
+    """One fit of a run.
 
     Attributes
     ----------
     labels : int
-        Labelled rows of the fit.
+        Number of labeled samples.
     asked : tuple of int
-        Rows whose labels were new in it.
+        Indices of newly labeled samples.
     change : float
-        Share of rows whose predicted label is another than before; of a regressor, root mean
-        square change of predictions over their spread. NaN for the first fit.
+        Fraction of predicted labels that changed. For regression, the root mean square change of
+        the predictions relative to their standard deviation. NaN for the first fit.
     """
 
     labels: int
@@ -58,31 +58,31 @@ class ActiveRound:
 
 
 class ActiveLearner:
-    """Learn from a pool of rows by asking for few labels.
+    """Active learner that queries labels of selected samples from a pool.
 
     Parameters
     ----------
     machine : estimator
-        What is fitted to the labelled rows; cloned, never changed.
-    X : rows
-        All rows, labelled or not: arrays, sparse rows, tables or texts, as the machine takes them.
+        Estimator to fit to the labeled samples. It is cloned.
+    X : array-like, sparse matrix, table or list
+        All samples, labeled and unlabeled.
     rule : {"margin", "entropy", "variance", "expected_change", "random"} or QueryRule
-        Which row is asked about next.
+        Rule that selects the next queries.
     random_state : int, default=0
-        Seed of random queries: of the rule "random", and before two classes are known.
+        Random seed of the rule "random" and of queries before two classes are known.
 
     Attributes
     ----------
     machine_ : estimator or None
-        Fitted to the labels so far; None before they allow it.
+        Estimator fitted to the labeled samples. None before the first fit.
     labelled_ : int array
-        Rows with labels, in the order in which they were told.
+        Indices of labeled samples in the order of labeling.
     labels_ : array
-        Their labels.
+        Labels of these samples.
     rounds_ : tuple of ActiveRound
-        The fits so far.
+        Fits so far.
     ending_ : ActiveEnding or None
-        Why the last `run` ended.
+        Status of the last `run`.
 
     Examples
     --------
@@ -115,23 +115,23 @@ class ActiveLearner:
 
     @property
     def pool(self) -> Array:
-        """The rows without labels."""
+        """Indices of unlabeled samples."""
         free = np.ones(self.n_rows, dtype=bool)
         free[self.labelled_] = False
         return np.flatnonzero(free)
 
     def query(self, count: int = 1) -> Array:
-        """Return the rows to ask about next, best first; nothing is changed but random numbers.
+        """Return the samples to label next, best first. Only the random state changes.
 
         Parameters
         ----------
         count : int, default=1
-            How many; fewer are returned where the pool has fewer.
+            Number of samples. Fewer are returned if the pool is smaller.
 
         Returns
         -------
         int array
-            Places in X.
+            Indices of samples in `X`.
         """
         pool = self.pool
         if isinstance(count, bool) or not isinstance(count, int | np.integer) or count < 1:
@@ -143,14 +143,14 @@ class ActiveLearner:
         return pool[self.rule.choose(self.machine_, rows, labelled, self._rng, count)]
 
     def teach(self, index: Any, labels: Any) -> None:
-        """Tell the labels of rows, and fit again; what fails or is interrupted changes nothing.
+        """Add labels of samples and refit. On errors and interrupts, nothing changes.
 
         Parameters
         ----------
         index : array-like of int
-            Rows.
+            Indices of samples.
         labels : array-like
-            A label for each.
+            Labels of these samples.
         """
         index, labels = np.atleast_1d(np.asarray(index)), np.atleast_1d(np.asarray(labels))
         self._check(index, labels)
@@ -175,34 +175,34 @@ class ActiveLearner:
         tol: float | None = None,
         callback: Callable[[ActiveLearner], bool | None] | None = None,
     ) -> ActiveEnding:
-        """Ask, be told and fit until a stop rule holds.
+        """Query labels and refit until a stopping rule holds.
 
         Parameters
         ----------
         oracle : callable, or array of all labels
-            Returns the labels of an array of rows.
+            All labels, or a function that returns the labels for an array of indices.
         budget : int or None, default=None
-            Largest number of labelled rows, those of before included.
+            Maximum number of labeled samples, including earlier ones.
         batch : int, default=1
-            Rows asked about between two fits.
+            Number of queries per fit.
         stop_outside_margin : bool, default=False
-            Stop once no row of the pool has |f(x)| < 1 (two classes): a row outside the margin of
-            a support vector machine, if its label is as predicted, would not change it.
+            Stop if no unlabeled sample has |f(x)| < 1 (binary classifiers). A sample outside the
+            margin of a support vector machine does not change it if its prediction is correct.
         tol : float or None, default=None
-            Stop after three fits in a row whose `change` is at most this.
+            Stop after three consecutive fits with `change` of at most `tol`.
         callback : callable or None, default=None
-            Called with the learner after every fit; a true return value stops.
+            Called with the learner after every fit. Return True to stop.
 
         Returns
         -------
         ActiveEnding
-            Why it ended.
+            Status of the run.
         """
         self._check_run(budget, batch, tol)
         if not callable(oracle) and np.shape(oracle) != (self.n_rows,):
             raise ValueError(
-                f"ActiveLearner.run: oracle must be a function, or a label for each of the "
-                f"{self.n_rows} rows; got an array of shape {np.shape(oracle)}"
+                f"ActiveLearner.run: oracle must be a function, or labels of the "
+                f"{self.n_rows} samples; got an array of shape {np.shape(oracle)}"
             )
         ask = oracle if callable(oracle) else np.asarray(oracle).__getitem__
         while True:
@@ -236,7 +236,7 @@ class ActiveLearner:
         classes = getattr(self.machine_, "classes_", ())
         if len(classes) != 2:
             raise ParameterError(
-                "ActiveLearner.run: stop_outside_margin=True needs a classifier of two classes; "
+                "ActiveLearner.run: stop_outside_margin=True requires a binary classifier; "
                 "pass tol or budget"
             )
         return bool((MarginQuery().distances(self.machine_, take_rows(self.X, pool)) >= 1.0).all())
@@ -254,14 +254,14 @@ class ActiveLearner:
     def _check(self, index: Array, labels: Array) -> None:
         if index.ndim != 1 or index.dtype.kind not in "iu" or len(index) != len(labels):
             raise ValueError(
-                f"ActiveLearner.teach: index and labels must be as many, rows as integers; got "
+                f"ActiveLearner.teach: index must be integers of the same length as labels; got "
                 f"{len(index)} of type {index.dtype} and {len(labels)}"
             )
         if len(index) and (index.min() < 0 or index.max() >= self.n_rows):
-            raise ValueError(f"ActiveLearner.teach: rows are numbered 0 to {self.n_rows - 1}")
+            raise ValueError(f"ActiveLearner.teach: index must be from 0 to {self.n_rows - 1}")
         twice = np.isin(index, self.labelled_).any() or len(np.unique(index)) < len(index)
         if twice:
-            raise ValueError("ActiveLearner.teach: a row of index has a label already")
+            raise ValueError("ActiveLearner.teach: a sample in index is already labeled")
 
     def _check_run(self, budget: Any, batch: Any, tol: Any) -> None:
         for name, value in (("budget", budget), ("batch", batch)):
@@ -280,20 +280,20 @@ class ActiveLearner:
 
 
 class QueryRule(ABC):
-    """A rule that scores rows of a pool, given a machine fitted to the labelled rows."""
+    """A rule that scores unlabeled samples, given an estimator fitted to the labeled samples."""
 
     @abstractmethod
     def scores(self, machine: Any, pool: Any, labelled: Any, rng: np.random.RandomState) -> Array:
-        """Return a number for each row of the pool: larger ones are asked first.
+        """Return a score of each unlabeled sample. Larger scores are queried first.
 
         Parameters
         ----------
         machine : estimator
-            Fitted to the labelled rows.
+            Estimator fitted to the labeled samples.
         pool : rows
-            Rows without labels.
+            Unlabeled samples.
         labelled : rows
-            Rows with labels.
+            Labeled samples.
         rng : numpy.random.RandomState
             Source of random numbers.
         """
@@ -301,16 +301,16 @@ class QueryRule(ABC):
     def choose(
         self, machine: Any, pool: Any, labelled: Any, rng: np.random.RandomState, count: int
     ) -> Array:
-        """Return the places of the rows to ask about, best first; ties go to the first row.
+        """Return the indices of the samples to query, best first. Ties go to the first sample.
 
         Parameters
         ----------
         machine : estimator
-            Fitted to the labelled rows.
+            Estimator fitted to the labeled samples.
         pool : rows
-            Rows without labels.
+            Unlabeled samples.
         labelled : rows
-            Rows with labels.
+            Labeled samples.
         rng : numpy.random.RandomState
             Source of random numbers.
         count : int
@@ -322,7 +322,7 @@ class QueryRule(ABC):
 
 @dataclass(frozen=True)
 class RandomQuery(QueryRule):
-    """Ask about rows at random: what every other rule has to beat.
+    """Random queries, as a baseline.
 
     Examples
     --------
@@ -338,9 +338,9 @@ class RandomQuery(QueryRule):
 
 @dataclass(frozen=True)
 class MarginQuery(QueryRule):
-    """Ask about the row nearest to the hyperplane: smallest |f(x)|.
+    """Query the sample closest to the decision boundary: smallest |f(x)|.
 
-    Of several classes: the smallest difference between the two largest decision values.
+    For several classes: the smallest difference between the two largest decision values.
     """
 
     def scores(self, machine: Any, pool: Any, labelled: Any, rng: np.random.RandomState) -> Array:
@@ -348,7 +348,7 @@ class MarginQuery(QueryRule):
         return -self.distances(machine, pool)
 
     def distances(self, machine: Any, pool: Any) -> Array:
-        """Return |f(x)|, or the difference of the two largest decision values, of each row.
+        """Return |f(x)| or the difference of the two largest decision values of each sample.
 
         Parameters
         ----------
@@ -368,28 +368,28 @@ class MarginQuery(QueryRule):
 
 @dataclass(frozen=True)
 class EntropyQuery(QueryRule):
-    """Ask about the row whose label is least certain: largest -sum_c p_c log p_c."""
+    """Query the sample with the least certain label: largest -sum_c p_c log p_c."""
 
     def scores(self, machine: Any, pool: Any, labelled: Any, rng: np.random.RandomState) -> Array:
-        """Return the entropy of the predicted chances."""
+        """Return the entropy of the predicted probabilities."""
         chances = _asked(machine, "predict_proba", "EntropyQuery", "MarginQuery()")(pool)
         return np.asarray(entr(np.asarray(chances)).sum(axis=1))
 
 
 @dataclass(frozen=True)
 class VarianceQuery(QueryRule):
-    """Ask where the function is least known: largest posterior variance.
+    """Query the sample with the largest posterior variance.
 
-    v(x) = k(x, x) - k(x, L) (K_LL + noise I)^-1 k(L, x) needs no labels, so several rows at once
-    are chosen each after the ones before it. Without a kernel, it is asked of the machine: of
-    `predict(..., return_std=True)`, or of its `kernel_` and `penalty_`.
+    v(x) = k(x, x) - k(x, L) (K_LL + noise I)^-1 k(L, x) does not depend on labels, so several
+    samples are selected sequentially. Without `kernel`, the variance is computed by
+    `predict(..., return_std=True)` or from `kernel_` and `penalty_` of the estimator.
 
     Parameters
     ----------
     kernel : Kernel or None, default=None
-        The kernel; None for the machine's.
+        Kernel function. If None, the kernel of the estimator.
     noise : float or None, default=None
-        Variance of the noise of labels in units of the kernel; None for the machine's penalty.
+        Noise variance of the labels relative to the kernel. If None, `penalty` of the estimator.
     """
 
     kernel: Kernel | None = None
@@ -416,7 +416,7 @@ class VarianceQuery(QueryRule):
 
 @dataclass(frozen=True)
 class ExpectedChangeQuery(QueryRule):
-    """Ask where a label is expected to change the model most.
+    """Query the sample whose label has the largest expected change of the model.
 
     Of a classifier with `predict_proba`: the expected length of the gradient of the logarithmic
     loss that a label at x would add, sum_c p_c |p - e_c| sqrt(k(x, x)), the gradient being

@@ -28,9 +28,9 @@ _STEP = 1 / sqrt(2)  # of a difference of two rows: its covariance is then that 
 _FEWEST = 3  # rows that a fold must have: one to start from, two for a difference
 
 NOTE = (
-    "The score compares rows left out with artificial ones: it says how well rows are ranked, not "
-    "where the border of predict should be. At small scales that border calls many common rows "
-    "novel; take one from rows left out (docs/guide/novelty.md)."
+    "The score compares held-out samples with artificial outliers. It measures the ranking, not "
+    "the threshold of predict. At small scales, that threshold rejects many normal samples; "
+    "choose a threshold on held-out samples (docs/guide/novelty.md)."
 )
 
 
@@ -92,8 +92,8 @@ class ArtificialOutliers:
         """
         if get_tags(machine).input_tags.pairwise:
             raise ValueError(
-                "artificial outliers have no entries in a precomputed matrix; pass a kernel and "
-                "rows, or scoring="
+                "ArtificialOutliers does not support precomputed kernels; pass a kernel and "
+                "samples, or scoring="
             )
         weights = np.ones(count_rows(X)) if sample_weight is None else np.asarray(sample_weight)
         common = np.asarray(machine.score_samples(X), dtype=np.float64)
@@ -107,7 +107,7 @@ class ArtificialOutliers:
         n = count_rows(X)
         if np.count_nonzero(weights) < _FEWEST:
             raise ValueError(
-                f"artificial outliers are made of at least {_FEWEST} rows, got "
+                f"ArtificialOutliers requires at least {_FEWEST} samples, got "
                 f"{np.count_nonzero(weights)}; use fewer, larger folds (cv=5), or pass scoring="
             )
         rng = np.random.default_rng(self.random_state)
@@ -127,6 +127,5 @@ def _numbers(X: Any) -> Any:
         return np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ValueError(
-            "artificial outliers are sums and differences of rows, which must be numbers; pass "
-            "scoring= for rows of another kind"
+            "ArtificialOutliers requires numeric samples; pass scoring= for other samples"
         ) from error

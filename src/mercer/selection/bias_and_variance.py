@@ -19,15 +19,15 @@ from mercer.selection.folds import take_rows
 
 @dataclass(frozen=True)
 class BiasVariance:
-    """The parts of an expected error.
+    """Bias-variance decomposition of an expected error.
 
     Attributes
     ----------
     error : float
         Mean error of the fits on the test rows.
     bias : float
-        Squared bias, or the share of rows where the most frequent label is wrong. Noise of the
-        targets is part of it: from data alone the two cannot be told apart.
+        Squared bias, or the fraction of samples whose most frequent label is wrong. It includes
+        the noise of the targets.
     variance : float
         Variance of the predictions; for labels, how often a fit differs from the most frequent one.
     variance_that_helps : float
@@ -52,7 +52,7 @@ def bias_variance(
     size: float = 1.0,
     random_state: int = 0,
 ) -> BiasVariance:
-    """Split the expected error into bias and variance by fits to resampled rows.
+    """Estimate bias and variance of the expected error by fits to bootstrap samples.
 
     Parameters
     ----------
@@ -61,11 +61,11 @@ def bias_variance(
     X, y : array-like
         Rows to resample, with replacement.
     X_test, y_test : array-like
-        Rows to judge by.
+        Test samples and their labels or targets.
     resamples : int
-        How many fits.
+        Number of fits.
     size : float
-        Rows in each resample, as a share of all.
+        Size of each bootstrap sample as a fraction of all samples.
     random_state : int
         Seed.
 
@@ -93,7 +93,7 @@ def bias_variance(
     (True, True)
     """
     if isinstance(resamples, bool) or resamples != int(resamples) or resamples < 2:
-        raise ValueError(f"resamples={resamples} must be a whole number of at least 2")
+        raise ValueError(f"resamples={resamples} must be an integer of at least 2")
     if not size > 0:
         raise ValueError(f"size={size} must be positive")
     rng, y, y_test = np.random.default_rng(random_state), np.asarray(y), np.asarray(y_test)

@@ -1,4 +1,4 @@
-"""Function `choose`: compare kernel families on data, candidates for tables included; say why."""
+"""Function `choose`: compare kernel families by cross-validation and select one."""
 
 from __future__ import annotations
 
@@ -45,20 +45,20 @@ _LEAST_SECONDS = 0.1  # of a family whose share of the time limit is used up
 
 @dataclass(frozen=True, eq=False)
 class Choice:
-    """A choice of kernel, and why.
+    """Result of kernel selection.
 
     Attributes
     ----------
     machine : Pipeline
-        Preparation and machine, fitted to all rows.
+        Preprocessing and estimator, fitted to all samples.
     contenders : tuple of Contender
-        What was compared, from plain to rich.
+        Compared kernel families, from simple to flexible.
     chosen : int
-        Which of them was taken.
+        Index of the selected family.
     reason : str
-        Why.
+        Reason of the selection.
     notes : tuple of str
-        What else there is to know: rows that were sampled, columns that were left out.
+        Notes on subsamples and ignored columns.
     """
 
     machine: Any
@@ -95,47 +95,46 @@ def choose(
     callback: Any = None,
     time_limit: float | None = None,
 ) -> Choice:
-    """Compare kernels on the data, and fit the one to take.
+    """Compare kernels by cross-validation and fit the best one.
 
-    Linear, polynomial, Gaussian, Matern and Laplacian kernels on scaled columns, for tables of
-    mixed columns also a sum with one kernel for each kind, for strings words and pieces of letters.
-    Each has its parameters tuned on the same folds. From 500 rows on the plainest family is taken
-    that is not behind the best by more than one standard error of their difference; with fewer
-    rows, where that error hides large differences, the best.
+    Compares linear, polynomial, Gaussian, Matern and Laplacian kernels on scaled columns. Tables
+    with mixed columns also have a sum of one kernel per kind; strings have kernels on words and
+    substrings. The hyperparameters of each are tuned on the same folds. With 500 samples or more,
+    the simplest family within one standard error of the difference to the best is selected;
+    otherwise, the best.
 
     Parameters
     ----------
     X : array-like, sparse matrix, table or list of str
-        Rows. Tables (of `mercer.data`, pandas, polars or pyarrow) may have numbers, categories,
-        dates, missing entries and text columns; `mercer.data.TablePreparation` makes numbers of
-        them.
+        Samples. Tables (of `mercer.data`, pandas, polars or pyarrow) can have numbers, categories,
+        dates, missing values and text; `mercer.data.TablePreparation` converts them.
     y : array-like
-        Labels or targets. Whole numbers of more than 30 different values are targets.
+        Labels or targets. Integers with more than 30 distinct values are targets.
     machine : estimator, optional
-        What is fitted: a machine of this library with a parameter `kernel`. By default `SVC()` for
-        labels and `KernelRidge()` for targets.
+        Estimator of Mercer with a parameter `kernel`. If None, `SVC()` for labels and
+        `KernelRidge()` for targets.
     cv : int, splitter, iterable or "loo"
-        As in scikit-learn; rows are shuffled for a number of folds.
+        Cross-validation folds, as in scikit-learn. If an integer, the folds are shuffled.
     scoring : str, callable or None
-        As in scikit-learn.
+        Score, as in scikit-learn.
     max_rows : int
-        Compare on a sample of so many rows; the fit has all of them.
+        Number of samples for the comparison. The fit uses all of them.
     random_state : int
-        Seed of the sample and the folds.
+        Random seed of subsample and folds.
     journal : path, optional
-        A folder that keeps all results, to go on after an interruption.
+        Folder that records the results, to resume an interrupted run.
     callback : callable, optional
-        Called with `TuningProgress` of the family at work; a true return value ends the comparison
-        with the families judged so far.
+        Called with `TuningProgress`. Return True to stop the comparison and select among the
+        evaluated families.
     time_limit : float, optional
-        Seconds for the whole comparison, shared by the families: each has an equal part of what
-        is left when it begins. Without it, no family takes more than five times as long as the
-        Gaussian one, once that is more than half a minute: what was judged by then counts.
+        Time limit of the comparison in seconds. Each family gets an equal part of the remaining
+        time. Without it, a family is stopped after five times the time of the Gaussian kernel,
+        but at least half a minute, and keeps its best candidate.
 
     Returns
     -------
     Choice
-        The fitted pipeline and a table that explains it; print it.
+        The fitted pipeline and the comparison. Print it for a summary.
 
     Examples
     --------
@@ -174,23 +173,22 @@ def compare(
     callback: Any = None,
     time_limit: float | None = None,
 ) -> Choice:
-    """Compare candidates as `choose` does, and leave the fit to the caller.
+    """Compare candidates as in `choose`, without the final fit.
 
     Parameters
     ----------
     candidates : sequence of Candidate
-        From plain to rich. Polynomials come last for a quantity, and are taken only if they are
-        best: beyond the rows seen they grow without bound, and one such row costs more than all
-        others gain.
+        Kernel families from simple to flexible. For regression, polynomials are last, because
+        their extrapolation is unbounded; they are only selected if they are best.
     X, y, machine, cv, scoring, max_rows, random_state, journal, callback, time_limit
-        As in `choose`.
+        See `choose`.
     axes : dict, optional
-        What is tuned beside the kernel; by default what is known of the machine.
+        Grid of other hyperparameters. If None, the default of the estimator.
 
     Returns
     -------
     Choice
-        Its machine has the parameters chosen, and is not fitted.
+        The selection; its estimator is not fitted.
     """
     if is_regressor(machine):
         candidates = sorted(candidates, key=lambda one: one.name == _UNBOUNDED)
@@ -250,7 +248,7 @@ class Comparison:
         """Judge a family; one that was not reached, or not judged to the end, is noted."""
         self.left -= 1
         if self.stopped:
-            self.notes.append(f"{one.name} was not compared: the callback asked to stop.")
+            self.notes.append(f"{one.name} was not compared: stopped by the callback.")
             return
         try:
             tuning = judge(callback=None if self.callback is None else self._ask)
@@ -263,7 +261,7 @@ class Comparison:
         if one.name == _REFERENCE:
             self.reference = tuning.seconds
         if not tuning.complete:
-            self.notes.append(f"{one.name} was not judged to the end ({tuning.status}).")
+            self.notes.append(f"{one.name} was not fully evaluated ({tuning.status}).")
 
     def _ask(self, progress: TuningProgress) -> bool:
         self.stopped = bool(self.callback is not None and self.callback(progress))
@@ -305,8 +303,8 @@ def _folds(
     number = cv is None or (isinstance(cv, Integral) and is_real(cv))
     if sampled and not (number or isinstance(cv, str) or hasattr(cv, "split")):
         raise ValueError(
-            "choose: cv lists rows, but only a sample of them is compared; raise max_rows, or pass "
-            "a number of folds or a splitter"
+            "choose: cv lists rows, but the comparison uses a subsample; increase max_rows, or "
+            "pass a number of folds or a splitter"
         )
     return folds_of(machine, X, y, cv, None, seed)
 
@@ -327,18 +325,18 @@ _FEW_ROWS = 500  # below, an error of a few points of accuracy would excuse a pl
 
 @dataclass(frozen=True, eq=False)
 class Contender:
-    """One kernel family, at its best point.
+    """A kernel family with its best candidate.
 
     Attributes
     ----------
     name : str
-        Which family.
+        Name of the family.
     tuning : Tuning
-        All its points and scores.
+        All candidates and scores.
     behind : float
-        Mean score of the leader less its own, on the same folds.
+        Mean score of the best family minus its own, on the same folds.
     behind_error : float
-        Standard error of that difference; a rough guide, since folds share rows.
+        Standard error of that difference; approximate, since folds share samples.
     """
 
     name: str
@@ -359,16 +357,17 @@ def reason(contenders: tuple[Contender, ...], chosen: int) -> str:
     taken = contenders[chosen]
     if taken.behind == 0.0:
         behind = [one.behind > one.behind_error for one in contenders[:chosen]]
-        why = "it is the plainest"
+        why = "no simpler kernel was compared"
         if chosen and all(behind):
-            why = "every plainer one is behind by more than its error"
+            why = "every simpler kernel scores lower by more than one standard error"
         elif chosen:
-            why = "with so few rows the errors of differences are no excuse for a plainer one"
-        return f"Taken: {taken.name}. It has the best score, and {why}."
+            why = "there are too few rows to prefer a simpler kernel"
+        return f"Selected: {taken.name}. It has the best score, and {why}."
     best = next(one for one in contenders if one.behind == 0.0)
     return (
-        f"Taken: {taken.name}. {best.name} is {taken.behind:.2g} better, but by no more than the "
-        f"error of that difference ({taken.behind_error:.2g}), and {taken.name} is plainer."
+        f"Selected: {taken.name}. {best.name} scores {taken.behind:.2g} higher, within the "
+        f"standard error of the difference ({taken.behind_error:.2g}), and {taken.name} is "
+        "simpler."
     )
 
 
@@ -466,7 +465,7 @@ def of_table(table: Table) -> list[Candidate]:
     """
     plan = plan_of(table, MOST_WORDS)
     if not kinds_in(plan):
-        raise ValueError("choose: the table has no column that tells anything about other rows")
+        raise ValueError("choose: all columns are identifiers or constant")
     prepare = TablePreparation(plan)
     steps = (("columns", prepare),)
     prepared = prepare.fit_transform(table)
@@ -480,11 +479,10 @@ def of_table(table: Table) -> list[Candidate]:
 
 
 def left_out(table: Table) -> list[str]:
-    """Say which columns tell nothing about other rows."""
+    """Describe ignored identifiers."""
     names = [name for name, kind in table.kinds.items() if kind is Kind.IDENTIFIER]
     return [
-        f"Column {name!r} has a {table.column(name).parsed} of its own in most rows and was left "
-        "out."
+        f"Column {name!r} has a distinct {table.column(name).parsed} in most rows and was ignored."
         for name in names
     ]
 
@@ -525,8 +523,8 @@ def answers(y: Any) -> Array:
         lacking = [k for k, one in enumerate(found.tolist()) if _is_missing(one)]
         if lacking:
             raise ValueError(
-                f"choose: y has {len(lacking)} missing entries, the first in row {lacking[0]}; "
-                "leave these rows out"
+                f"choose: y has {len(lacking)} missing values, the first in row {lacking[0]}; "
+                "remove these rows"
             )
         if found.dtype == object and all(is_real(one) for one in found):
             return np.array(found.tolist())
@@ -555,7 +553,7 @@ def refuse(X: Any, y: Array, machine: Any, max_rows: int, scoring: Any) -> None:
             f"choose: machine={type(machine).__name__} has no parameter `kernel` to choose"
         )
     if not is_real(max_rows) or max_rows % 1 or max_rows < 10:
-        raise ValueError(f"choose: max_rows={max_rows!r} must be a whole number of at least 10")
+        raise ValueError(f"choose: max_rows={max_rows!r} must be an integer of at least 10")
 
 
 def sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[str]]:
@@ -564,7 +562,7 @@ def sample(y: Array, labels: bool, most: int, seed: int) -> tuple[Array, list[st
     if n <= most:
         return np.arange(n), []
     order = shuffled(np.random.default_rng(seed), n, y if labels else None, _FEW)
-    note = f"Compared on {most} of {n} rows (max_rows); fitted to all of them."
+    note = f"Compared on {most} of {n} rows (max_rows); fitted to all rows."
     return np.sort(order[:most]), [note]
 
 

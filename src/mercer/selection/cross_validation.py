@@ -30,14 +30,14 @@ _PLAIN: dict[str, Any] = {
 
 @dataclass(frozen=True, eq=False)
 class Validation:
-    """Scores of the folds.
+    """Cross-validation scores.
 
     Attributes
     ----------
     scores : (folds,) array
-        On the rows left out.
+        Scores on the held-out samples.
     train_scores : (folds,) array
-        On the rows fitted to.
+        Scores on the training samples.
     seconds : (folds,) array
         Time of each fit.
     mean : float
@@ -58,7 +58,7 @@ class Validation:
 
     @property
     def standard_error(self) -> float:
-        """How uncertain the mean is."""
+        """Standard error of the mean."""
         return _standard_error(self.scores)
 
     def __str__(self) -> str:
@@ -67,16 +67,16 @@ class Validation:
 
 @dataclass(frozen=True, eq=False)
 class LearningCurve:
-    """Scores by the number of rows learnt from.
+    """Scores by the number of training samples.
 
     Attributes
     ----------
     sizes : (k,) int array
-        How many rows.
+        Numbers of training samples.
     scores : (k, folds) array
-        On the rows left out.
+        Scores on the held-out samples.
     train_scores : (k, folds) array
-        On the rows fitted to.
+        Scores on the training samples.
     """
 
     sizes: Array
@@ -87,7 +87,7 @@ class LearningCurve:
 def cross_validate(
     machine: Any, X: Any, y: Any = None, *, cv: Any = 5, scoring: Any = None
 ) -> Validation:
-    """Score a machine on rows it was not fitted to.
+    """Evaluate an estimator by cross-validation.
 
     Parameters
     ----------
@@ -133,29 +133,29 @@ def learning_curve(
     scoring: Any = None,
     random_state: int = 0,
 ) -> LearningCurve:
-    """Score a machine after learning from more and more rows.
+    """Evaluate an estimator for increasing numbers of training samples.
 
     Parameters
     ----------
     machine : estimator
-        Any of scikit-learn's kind.
+        Any estimator compatible with scikit-learn.
     X : array-like
         Rows.
     y : array-like, optional
         Targets.
     sizes : array-like
-        Numbers of training rows if integers, shares of the smallest training part if floats.
+        Numbers of training samples if integers, fractions of the smallest training fold if floats.
     cv : int, splitter or iterable
         As in scikit-learn.
     scoring : str, callable or None
         As in scikit-learn.
     random_state : int
-        Seed of the order in which rows are added.
+        Random seed of the order of the samples.
 
     Returns
     -------
     LearningCurve
-        Scores of each size and fold; NaN where the rows of a class have not come yet.
+        Scores of each size and fold. NaN if a class is missing.
 
     Examples
     --------
@@ -209,7 +209,7 @@ def _counts(sizes: npt.ArrayLike, most: int) -> Array:
     counts = np.maximum(1, np.rint(requested * most if shares else requested)).astype(int)
     if counts.max() > most:
         raise ValueError(
-            f"sizes: {counts.max()} rows are asked for, but a training part has {most}"
+            f"sizes: {counts.max()} samples are requested, but training folds have only {most}"
         )
     return np.asarray(counts)
 
@@ -224,22 +224,22 @@ def _counts(sizes: npt.ArrayLike, most: int) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Nested:
-    """What a choice is worth.
+    """Result of nested cross-validation.
 
     Attributes
     ----------
     scores : (folds,) array
-        Of each winner, on rows that took no part in its choice.
+        Scores of the selected candidates on the outer held-out samples.
     inner_scores : (folds,) array
-        What the choice itself promised for it.
+        Scores of the selected candidates in the inner cross-validation.
     params : tuple of dict
-        The winners.
+        Selected candidates.
     mean : float
         Mean of `scores`.
     standard_error : float
-        How uncertain that is; a rough guide, since folds share rows.
+        Standard error of the mean; approximate, since folds share samples.
     optimism : float
-        By how much the promise was above what came, on average.
+        Mean difference of inner and outer scores.
     """
 
     scores: Array
@@ -253,45 +253,45 @@ class Nested:
 
     @property
     def standard_error(self) -> float:
-        """How uncertain the mean is."""
+        """Standard error of the mean."""
         return _standard_error(self.scores)
 
     @property
     def optimism(self) -> float:
-        """By how much the inner scores promised too much."""
+        """Mean difference of inner and outer scores."""
         return float(self.inner_scores.mean() - self.scores.mean())
 
     def __str__(self) -> str:
         return (
             f"{self.mean:.4g} +- {self.standard_error:.2g} over {len(self.scores)} outer folds; "
-            f"the choices promised {self.optimism:+.2g} beside that"
+            f"the inner scores are higher by {self.optimism:+.2g}"
         )
 
 
 def nested_cross_validate(
     tuned: Any, X: Any, y: Any = None, *, cv: Any = 5, scoring: Any = None, groups: Any = None
 ) -> Nested:
-    """Judge a machine that chooses its own parameters.
+    """Evaluate an estimator that tunes its hyperparameters.
 
     Parameters
     ----------
     tuned : Tuned or estimator with `best_params_` and `best_score_`
-        Chooses by cross-validation within the rows that it is given.
+        Estimator that tunes by cross-validation on its training samples.
     X : array-like
         Rows.
     y : array-like, optional
         Targets.
     cv : int, splitter, iterable or "loo"
-        The outer folds, as in scikit-learn.
+        Outer folds, as in scikit-learn.
     scoring : str, callable or None
-        The outer score, as in scikit-learn; None takes that of `tuned`.
+        Outer score, as in scikit-learn. If None, that of `tuned`.
     groups : array-like, optional
-        Groups of rows for the outer folds.
+        Groups of samples for the outer folds.
 
     Returns
     -------
     Nested
-        Outer scores, what was promised, and the winners.
+        Outer and inner scores, and the selected candidates.
 
     Examples
     --------

@@ -43,53 +43,52 @@ _SLACK = {"one_standard_error": 1.0, "best": 0.0}  # standard errors below the b
 class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimator):
     """Recursive feature elimination by the margin, for any kernel.
 
-    A machine is fitted; the feature without which |w|^2 = a'Ka changes least, the coefficients a
-    being kept, is left out; and so on. For the linear kernel that is the feature of smallest
-    weight. How many to keep is chosen by cross-validation, in which every fold makes its own
-    elimination, so that no row that judges has had a say in what is judged. The search is greedy:
-    nothing says that another set of as many features would not be better.
+    After each fit, the feature whose removal changes |w|^2 = a'Ka least for fixed coefficients a is
+    removed. For the linear kernel, this is the feature with the smallest weight. The number of
+    features is chosen by cross-validation with a separate elimination in each fold, so held-out
+    samples do not affect the elimination. The search is greedy and need not find the best subset.
 
     Parameters
     ----------
     machine : SVC, SVR, KernelRidge or None, default=None
-        With the kernel; None takes SVC().
+        Estimator with a kernel. If None, `SVC()`.
     n_features_to_select : int or None, default=None
-        How many features to keep; None chooses by cross-validation.
+        Number of features to keep. If None, chosen by cross-validation.
     step : int or float, default=1
-        How many features to leave out at once, or which share of those that are left.
+        Number of features to remove per step, or the fraction of the remaining features.
     min_features_to_select : int, default=1
-        The fewest that cross-validation considers.
+        Smallest number of features for cross-validation.
     cv : int, splitter, iterable or None, default=None
-        Folds; a number means shuffled ones, with classes in the same shares. None takes 5.
+        Folds. If an integer, the folds are shuffled and stratified. If None, 5.
     rule : {"one_standard_error", "best"}, default="one_standard_error"
-        Which number of features to take: the fewest whose mean score is at most one standard error
-        below the best, or the best (of equals the fewest).
+        Selects the fewest features whose mean score is within one standard error of the best, or
+        the best score (the fewest features if tied).
     scoring : str, callable or None, default=None
-        What folds are judged by; None is the machine's own score.
+        Score of the folds. If None, the `score` of the estimator.
     random_state : int, RandomState or None, default=0
-        Of the shuffling.
+        Random seed of the folds.
     time_limit : float or None, default=None
-        Seconds after which the fit is given up.
+        Time limit in seconds. The fit raises `TimeLimitError` if it expires.
 
     Attributes
     ----------
     support_ : bool array of shape (n_features,)
-        Which features were kept.
+        Mask of the selected features.
     ranking_ : int array of shape (n_features,)
-        1 for these, larger numbers the earlier a feature was left out.
+        1 for selected features; larger for features removed earlier.
     n_features_ : int
-        How many were kept.
+        Number of selected features.
     path_ : EliminationPath
-        The elimination on all rows.
+        Elimination on all samples.
     sizes_ : int array
         Numbers of features that were compared by cross-validation.
     scores_ : array of shape (n_sizes, n_folds)
         Scores of the folds for each.
     machine_ : object
-        The machine, fitted to the features that were kept.
+        Estimator fitted to the selected features.
     solution_, certificate_
-        Those of this fit. They say that it is the optimum for these features, not that the features
-        are the best.
+        Solution and certificate of this fit. They do not certify that the features are the best
+        subset.
 
     Examples
     --------
@@ -176,14 +175,14 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
 
     @property
     def solution_(self) -> Solution:
-        """How the solver of the last fit ended."""
+        """Solution of the last fit."""
         check_is_fitted(self)
         found: Solution = self.machine_.solution_
         return found
 
     @property
     def certificate_(self) -> Certificate:
-        """The judgement of the machine on the features that were kept."""
+        """Certificate of the estimator on the selected features."""
         check_is_fitted(self)
         found: Certificate = self.machine_.certificate_
         return found
@@ -210,11 +209,11 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
             self.__dict__.pop(name, None)
         if self.n_features_to_select is not None:
             if self.n_features_to_select > d:
-                must = f"be at most the number of columns: n_features = {d}"
+                must = f"be at most the number of features: n_features = {d}"
                 refuse(self, "n_features_to_select", self.n_features_to_select, must)
             return int(self.n_features_to_select)
         if self.min_features_to_select > d:
-            must = f"be at most the number of columns: n_features = {d}"
+            must = f"be at most the number of features: n_features = {d}"
             refuse(self, "min_features_to_select", self.min_features_to_select, must)
         if self.min_features_to_select == d:
             return int(d)
@@ -252,12 +251,12 @@ class FeatureElimination(SelectorMixin, MetaEstimatorMixin, Machine, BaseEstimat
             self._refuse_idle()
 
     def _refuse_idle(self) -> None:
-        """Refuse what only cross-validation would use, beside a number that leaves it nothing."""
+        """Raise for cross-validation parameters if `n_features_to_select` is set."""
         idle = {"min_features_to_select": 1, "cv": None, "rule": "one_standard_error"}
         for name, default in (idle | {"scoring": None}).items():
             given = getattr(self, name)
             if given is not default and not (isinstance(given, int | str) and given == default):
-                must = f"be {default!r} beside n_features_to_select, which leaves nothing to choose"
+                must = f"be {default!r} if n_features_to_select is set"
                 refuse(self, name, given, must)
 
 
@@ -403,8 +402,7 @@ def check_machine(machine: Any) -> None:
         raise ParameterError(f"FeatureElimination: machine={machine!r} must have a kernel: {_FITS}")
     if is_precomputed(machine.kernel):
         raise ParameterError(
-            "FeatureElimination: machine has kernel='precomputed', which knows no features; pass "
-            "the kernel and rows"
+            "FeatureElimination: kernel='precomputed' has no features; pass the kernel and rows"
         )
 
 

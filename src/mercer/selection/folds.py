@@ -46,7 +46,7 @@ def folds_of(
         (_positions(train, n), _positions(test, n)) for train, test in splitter.split(X, y, groups)
     )
     if not folds:
-        raise ValueError(f"cv={cv!r} gives no folds")
+        raise ValueError(f"cv={cv!r} has no folds")
     return folds
 
 
@@ -96,8 +96,8 @@ def note_on_order(folds: tuple[tuple[Array, Array], ...], y: Any) -> str:
         return ""
     return (
         "The rows look ordered by their targets, and the folds are cut in that order, so that each "
-        "is judged on rows unlike those learnt from. Pass a number of folds, which shuffles, or a "
-        "splitter with shuffle=True; keep this one if new rows will come in the same way."
+        "has held-out rows unlike its training rows. Pass an integer, which shuffles, or a "
+        "splitter with shuffle=True; keep this one if new rows have the same order."
     )
 
 

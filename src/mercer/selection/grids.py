@@ -161,8 +161,8 @@ def default_grid(machine: Any, X: Any, y: Any = None) -> Grid:
     axes = known_axes(machine, X, y)
     if not axes:
         raise ValueError(
-            f"{type(machine).__name__}: nothing is known of what to tune; pass grid, a dict of "
-            "lists of values by name of the parameter"
+            f"{type(machine).__name__}: there is no default grid; pass grid, a dict of parameter "
+            "names to lists of values"
         )
     return Grid((axes,))
 
@@ -377,9 +377,9 @@ def widened(grid: Grid, point: Mapping[str, Any], name: str, side: int) -> tuple
 def note_on_edge(name: str, side: int, value: Any, steps: int) -> str:
     """Return a message that the best point is the outermost one."""
     end = "largest" if side > 0 else "smallest"
-    tried = f", after {steps} steps beyond the first grid" if steps else ""
+    tried = f", after {steps} extensions of the grid" if steps else ""
     return (
-        f"The best {name} is the {end} that was tried, {value!r}{tried}: a better one may lie "
+        f"The best {name} is the {end} in the grid, {value!r}{tried}: a better one may lie "
         "beyond it."
     )
 
@@ -455,5 +455,5 @@ def grow(
     )
     if steps:
         axes = ", ".join(sorted({name for name, _ in steps}))
-        notes.insert(0, f"The grid was widened along {axes}: the best point lay on its edge.")
+        notes.insert(0, f"The grid was extended along {axes}: its best point was on the edge.")
     return notes

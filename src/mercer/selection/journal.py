@@ -35,7 +35,7 @@ Results = dict[tuple[int, int], Judged]
 
 
 class JournalError(ValueError):
-    """A file that is no journal, or one of another question."""
+    """A file that is not a journal, or the journal of another search."""
 
 
 class Journal:
@@ -91,8 +91,7 @@ class Journal:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise JournalError(
-                f"{self.path} is being written by another run; wait for it, or give this one a "
-                "journal of its own"
+                f"{self.path} is in use by another run; wait for it, or use another journal"
             ) from error
         except OSError:  # some file systems have no locks
             return
@@ -109,8 +108,8 @@ class Journal:
             reason = error.strerror or str(error)
             raise OSError(
                 error.errno,
-                f"the journal could not be written ({reason}); what it held before is kept. Make "
-                "room, or name a file on another disk, and call again to go on",
+                f"the journal could not be written ({reason}); earlier results are kept. Free "
+                "disk space or use a file on another disk, and call again to resume",
                 str(self.path),
             ) from error
 
@@ -153,31 +152,31 @@ class Journal:
             raise JournalError(self._no_journal())
         if form != _FORM:
             raise JournalError(
-                f"{self.path} is a journal of another version of Mercer: its lines have form "
-                f"{form!r}, this version writes form {_FORM}, with a checksum on each line. Give "
-                "this run a journal of its own, or remove the file"
+                f"{self.path} is a journal of another version of Mercer: its format is "
+                f"{form!r}, this version writes format {_FORM}. Use "
+                "another journal, or remove the file"
             )
         if not _is_intact(first.rstrip(b"\n")):
             raise JournalError(
-                f"{self.path}: line 1, which says what was tuned, has changed since it was "
-                "written, so its units cannot be trusted. Give this run a journal of its own, or "
+                f"{self.path}: line 1 is corrupt, so the results cannot be "
+                "verified. Use another journal, or "
                 "remove the file"
             )
         other = [name for name in parts if theirs.get(name) != parts[name]]
         raise JournalError(
-            f"{self.path} is the journal of another question: {', '.join(other) or 'its form'} "
-            f"{'differ' if len(other) > 1 else 'differs'}. Give this run a journal of its own, or "
+            f"{self.path} is the journal of another search: {', '.join(other) or 'its format'} "
+            f"{'differ' if len(other) > 1 else 'differs'}. Use another journal, or "
             "remove the file"
         )
 
     def _no_journal(self) -> str:
-        return f"{self.path} is not a journal of tuning; it was left as it is"
+        return f"{self.path} is not a tuning journal; the file is unchanged"
 
     def _broken(self, number: int) -> str:
         return (
-            f"{self.path}: line {number} is not what was written: it cannot be read, or its "
-            "checksum is another. Remove that line, and what is lost will be judged again, or give "
-            "this run a journal of its own"
+            f"{self.path}: line {number} is corrupt: it cannot be read, or its "
+            "checksum does not match. Remove that line to evaluate its candidates again, or use "
+            "another journal"
         )
 
 

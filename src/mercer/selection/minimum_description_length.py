@@ -84,7 +84,7 @@ def gaussian_log_likelihood(residuals: npt.ArrayLike) -> float:
     """
     r = np.asarray(residuals, dtype=np.float64).ravel()
     if not len(r) or not np.isfinite(r).all():
-        raise ValueError("residuals must be finite numbers, and some")
+        raise ValueError("residuals must be finite and not empty")
     unit = float(np.abs(r).max())
     if unit == 0.0:
         unit = math.sqrt(np.finfo(float).tiny)  # no residual at all: as likely as a float can say
@@ -140,7 +140,7 @@ def regression_description_length(
     t, f = (np.asarray(a, dtype=np.float64).ravel() for a in (y, fitted))
     n, k = len(t), check_coefficients(parameters, len(t))
     if f.shape != t.shape or not (np.isfinite(t).all() and np.isfinite(f).all()):
-        raise ValueError(f"y and fitted must be finite and of one length, got {n} and {len(f)}")
+        raise ValueError(f"y and fitted must be finite and equally long, got {n} and {len(f)}")
     unit = float(np.abs(t).max()) or 1.0
     t, f = t / unit, f / unit  # squares neither overflow nor vanish
     rounding = n * np.finfo(float).eps ** 2  # a target is known no better than its last digit
@@ -148,8 +148,8 @@ def regression_description_length(
     left = max(float(((t - f) ** 2).sum()), rounding)
     if left > around_mean * (1 + 1e-6):
         raise ValueError(
-            "fitted is further from y than the mean of y is, so it is no least-squares fit with a "
-            "constant; fit one to these rows, or use description_length for other models"
+            "fitted is further from y than the mean of y, so it is not a least-squares fit with a "
+            "constant; use description_length for other models"
         )
     log_mean = gammaln((n - 1) / 2) - math.log(n) / 2
     log_mean -= (n - 1) / 2 * (math.log(math.pi * around_mean) + 2 * math.log(unit))
@@ -175,11 +175,11 @@ def check_coefficients(parameters: Any, n: int) -> int:
     A constant alone is one coefficient.
     """
     if n < 2:
-        raise ValueError(f"{n} targets tell nothing about a mean and a variance; two are needed")
+        raise ValueError(f"{n} targets do not determine mean and variance; at least two are needed")
     whole = isinstance(parameters, Real) and not isinstance(parameters, bool)
     if not whole or not 1 <= parameters <= n or int(parameters) != parameters:
         raise ValueError(
-            f"parameters={parameters!r} must be a whole number from 1 (a constant alone) to the "
+            f"parameters={parameters!r} must be an integer from 1 (only a constant) to the "
             f"number of rows, {n}"
         )
     return int(parameters)

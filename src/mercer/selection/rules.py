@@ -15,7 +15,7 @@ from mercer.selection.task import Point
 __all__ = ["best", "one_standard_error"]
 
 Rule = Callable[[Sequence[Point], Array], int]
-"""Given points and their scores (points, folds), NaN where there is none, gives the chosen one."""
+"""Selects a candidate by its index, given candidates and scores (points, folds); NaN is missing."""
 
 # Whether a larger value makes a simpler (-1) or a richer (+1) function; others do not count.
 _RICHER = {
@@ -36,7 +36,7 @@ _RICHER = {
 
 
 def best(points: Sequence[Point], scores: Array) -> int:
-    """Take the highest mean score; of several the first.
+    """Select the highest mean score; the first if tied.
 
     Points without a score on every fold (dropped on the way, or failed) are not taken.
 
@@ -61,12 +61,12 @@ def best(points: Sequence[Point], scores: Array) -> int:
     """
     whole = _whole(scores)
     if not len(whole):
-        raise ValueError("no point of the grid has a score on every fold")
+        raise ValueError("no candidate has a score on every fold")
     return int(whole[np.argmax(_means(scores)[whole])])
 
 
 def one_standard_error(points: Sequence[Point], scores: Array) -> int:
-    """Take the simplest point that is at most one standard error worse than the best.
+    """Select the simplest candidate within one standard error of the best.
 
     Simple means smaller C, degree, number of components or clusters, and larger scale, penalty,
     epsilon, nu, number of neighbours: each counts by its rank among the values tried. Of equally
@@ -110,8 +110,8 @@ def rule_of(rule: str | Rule) -> Rule:
     if callable(rule):
         return rule
     raise ValueError(
-        f"rule={rule!r} must be one of {', '.join(map(repr, named))}, or a function of points and "
-        "scores that gives the position of the chosen point"
+        f"rule={rule!r} must be one of {', '.join(map(repr, named))}, or a function of "
+        "candidates and scores that returns the index of the selected candidate"
     )
 
 

@@ -76,7 +76,7 @@ def check_whole(owner: Any, name: str, least: int) -> None:
     value = getattr(owner, name)
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise ValueError(
-            f"{type(owner).__name__}: {name}={value!r} must be a whole number of at least {least}"
+            f"{type(owner).__name__}: {name}={value!r} must be an integer of at least {least}"
         )
 
 
@@ -136,7 +136,7 @@ class Refine(Search):
         found = {name: _axis(values) for name, values in grid.parts[part[best]].items()}
         axes = {name: axis for name, axis in found.items() if axis is not None}
         if not axes:
-            evaluator.say("Refine: no axis of the grid has positive numbers to go between")
+            evaluator.say("Refine: no axis of the grid has positive numbers to refine")
             return
         centre, score = points[best], means[best]
         seen = [dict(point) for point in points]
@@ -243,7 +243,7 @@ def _means(evaluator: Evaluates, points: list[dict[str, Any]]) -> Any:
 
 def _resolution(steps: dict[str, float]) -> str:
     known = ", ".join(f"{name} to a factor of {np.exp(step):.3g}" for name, step in steps.items())
-    return f"Refine: the best point is known, along the way taken, {known}"
+    return f"Refine: resolution of the best candidate along the search path: {known}"
 
 
 # --- halving -------------------------------------------------------------------------------------
@@ -383,9 +383,9 @@ def _folds_left(evaluator: Evaluates, rows: Array, n: int) -> list[int]:
 
 def _statement(rounds: Sequence[_Dropped], points: int) -> str:
     worse, failed = sum(one.worse for one in rounds), sum(one.failed for one in rounds)
-    lost = f"; {failed} of {points} points could not be judged on few rows" if failed else ""
+    lost = f"; {failed} of {points} candidates could not be evaluated on few rows" if failed else ""
     if not worse:
-        return f"Halve: no point was dropped for its score on few rows{lost}"
+        return f"Halve: no candidate was dropped for its score on few rows{lost}"
     closest = min((one for one in rounds if one.worse), key=lambda one: one.nearest)
     chance = float(stdtr(max(1, closest.folds - 1), -closest.nearest))
     return (

@@ -129,7 +129,7 @@ def make_task(
     for needed in ("fit", "get_params", "set_params"):
         if not hasattr(machine, needed):
             raise TypeError(
-                f"machine={machine!r} must be an estimator of scikit-learn's kind; it has no "
+                f"machine={machine!r} must be an estimator compatible with scikit-learn; it has no "
                 f"{needed}"
             )
     if not (error_score == "raise" or is_real(error_score)):
@@ -164,7 +164,7 @@ def scorers_of(machine: Any, scoring: Any, cv: Any, y: Any) -> dict[str, Any]:
     else:
         return {ONLY: _scorer(machine, scoring)}
     if not named or not all(isinstance(name, str) for name in named):
-        raise ValueError(f"scoring={scoring!r} must have names, at least one")
+        raise ValueError(f"scoring={scoring!r} must have at least one name")
     return {name: _scorer(machine, one) for name, one in named.items()}
 
 
@@ -180,8 +180,8 @@ def refuse_unknown_score(name: str) -> None:
     if name not in known:
         near = get_close_matches(name, known, n=3) or ("accuracy", "roc_auc", "r2")
         raise ValueError(
-            f"scoring={name!r} is no score of scikit-learn; there are {', '.join(near)} and others "
-            "(sklearn.metrics.get_scorer_names() lists them)"
+            f"scoring={name!r} is not a scikit-learn score; choose from {', '.join(near)} and "
+            "others (see sklearn.metrics.get_scorer_names())"
         )
 
 
@@ -200,7 +200,7 @@ def metric_of(task: Task, metric: str | None, scoring: Any) -> str:
     if metric is None:
         if len(names) > 1:
             raise ValueError(
-                f"several scores are asked for ({', '.join(names)}); say by metric= which decides"
+                f"scoring has several scores ({', '.join(names)}); select one with metric="
             )
         return names[0]
     several = callable(scoring)  # may give any names
@@ -225,22 +225,22 @@ def _weights(weights: npt.ArrayLike | None, n: int) -> Array | None:
 
 @dataclass(frozen=True)
 class TuningProgress:
-    """Where a running tuning stands; given to callbacks.
+    """Progress of a search, passed to callbacks.
 
     Attributes
     ----------
     done : int
-        Points judged on every fold that was asked for.
+        Number of finished candidates.
     points : int
-        How many there are, as far as is known: searches that look at results add some.
+        Number of known candidates. Adaptive searches add more.
     best_params : dict or None
-        Parameters of the best point so far.
+        Parameters of the best candidate so far.
     best_score : float
-        Its mean score; NaN before the first.
+        Mean score of the best candidate. NaN before the first.
     seconds : float
         Time since the start.
     seconds_left : float
-        Time to go if the rest takes as long as what is done; NaN before the first.
+        Estimated remaining time. NaN before the first candidate.
     """
 
     done: int
@@ -253,9 +253,9 @@ class TuningProgress:
     def __str__(self) -> str:
         return (
             f"{self.done}/{self.points} points, best {self.best_score:.4g}, "
-            f"{self.seconds:.1f} s, {self.seconds_left:.1f} s to go"
+            f"{self.seconds:.1f} s, {self.seconds_left:.1f} s left"
         )
 
 
 TuningCallback = Callable[[TuningProgress], bool | None]
-"""Called while points are judged; a true return value stops with what there is."""
+"""Called during a search. Return True to stop and keep the results so far."""

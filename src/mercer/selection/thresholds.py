@@ -17,13 +17,13 @@ class Roc:
     Attributes
     ----------
     thresholds : (k,) array
-        Rows with at least this score are called positive; the first is infinite.
+        Samples with at least this score are predicted positive. The first is infinite.
     false_positive : (k,) array
-        Share of negative rows called positive.
+        False positive rates.
     true_positive : (k,) array
-        Share of positive rows called positive.
+        True positive rates.
     area : float
-        The chance that a positive row scores above a negative one, ties counting half.
+        Area under the curve.
     """
 
     thresholds: Array
@@ -34,18 +34,18 @@ class Roc:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A choice of threshold.
+    """A decision threshold.
 
     Attributes
     ----------
     value : float
-        Call positive what scores at least this.
+        Smallest score of the positive class.
     cost : float
-        Mean cost of a row on the data it was chosen by.
+        Mean cost per sample.
     false_positive : float
-        Share of negative rows called positive.
+        False positive rate.
     true_positive : float
-        Share of positive rows called positive.
+        True positive rate.
     """
 
     value: float
@@ -55,16 +55,16 @@ class Threshold:
 
 
 def roc(y: npt.ArrayLike, score: npt.ArrayLike, sample_weight: npt.ArrayLike | None = None) -> Roc:
-    """Slide the threshold over all scores.
+    """Compute the ROC curve.
 
     Parameters
     ----------
     y : (n,) array-like
         Two labels; the larger one is positive.
     score : (n,) array-like
-        The larger, the more likely positive.
+        Scores; larger for the positive class.
     sample_weight : (n,) array-like, optional
-        How often each row counts.
+        Sample weights. A weight of 2 equals two copies.
 
     Returns
     -------
@@ -95,23 +95,23 @@ def choose_threshold(
     false_negative_cost: float = 1.0,
     sample_weight: npt.ArrayLike | None = None,
 ) -> Threshold:
-    """Find the threshold of least cost; choose on rows that the scores were not fitted to.
+    """Find the threshold of least cost. Use held-out samples, not training samples.
 
     Parameters
     ----------
     y : (n,) array-like
         Two labels; the larger one is positive.
     score : (n,) array-like
-        The larger, the more likely positive.
+        Scores; larger for the positive class.
     false_positive_cost, false_negative_cost : float
-        What a wrong alarm, and a miss, cost.
+        Costs of a false positive and a false negative.
     sample_weight : (n,) array-like, optional
-        How often each row counts.
+        Sample weights. A weight of 2 equals two copies.
 
     Returns
     -------
     Threshold
-        Halfway between two neighbouring scores; of several that cost the same, the highest.
+        Midpoint of two adjacent scores; the highest if tied.
 
     Examples
     --------
@@ -148,7 +148,7 @@ def _checked(
     labels, s = np.asarray(y).ravel(), np.asarray(score, dtype=np.float64).ravel()
     w = np.ones(len(s)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
     if not len(labels) == len(s) == len(w):
-        raise ValueError(f"{len(labels)} labels, {len(s)} scores and {len(w)} weights: not as many")
+        raise ValueError(f"{len(labels)} labels, {len(s)} scores and {len(w)} weights")
     if not np.isfinite(s).all():
         raise ValueError(f"score {int(np.flatnonzero(~np.isfinite(s))[0])} is not a finite number")
     if not (np.isfinite(w).all() and (w >= 0).all()):
@@ -156,5 +156,5 @@ def _checked(
     used = w > 0
     classes = np.unique(labels[used])
     if len(classes) != 2:
-        raise ValueError(f"two labels are needed, y has {len(classes)}: {classes[:5].tolist()}")
+        raise ValueError(f"y must have two labels, got {len(classes)}: {classes[:5].tolist()}")
     return labels[used] == classes[1], s[used], w[used]

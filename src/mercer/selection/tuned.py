@@ -23,17 +23,17 @@ from mercer.selection.tuning import Tuning, tune
 
 
 class Tuned(InnerMachineMixin, Machine, BaseEstimator):
-    """A machine that chooses its own parameters by cross-validation, then fits to all rows.
+    """Estimator that tunes its hyperparameters by cross-validation and refits to all samples.
 
-    It is used like scikit-learn's `GridSearchCV` and gives its scores, but shares the work of
-    points and folds; see `tune`.
+    The interface and the scores are those of scikit-learn's `GridSearchCV`, but candidates and
+    folds share computations; see `tune`.
 
     Parameters
     ----------
     machine : estimator
-        What is tuned; any of scikit-learn's kind.
+        Any estimator compatible with scikit-learn.
     grid : dict of lists, list of such dicts, Grid or None
-        Values to try by name of the parameter; None makes a grid that suits the data.
+        Values of the hyperparameters. If None, a default grid for the data.
     cv : int, splitter, iterable or "loo"
         The folds, as in scikit-learn; "loo" leaves out one row at a time (regressors are then
         judged by the mean squared error unless `scoring` says otherwise).
@@ -43,9 +43,9 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
     metric : str or None
         With several scores, the name of the one that decides.
     refit : bool
-        Whether to fit the chosen machine to all rows.
+        Refit the best candidate to all samples.
     rule : str or callable
-        "best", "one_standard_error", or a function of the points and their scores.
+        "best", "one_standard_error", or a function of candidates and scores.
     search : Search or None
         Which points are judged on what; None judges all of them on everything.
     train_scores : bool
@@ -55,32 +55,32 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
     random_state : int, RandomState or None
         Seed of searches that draw.
     journal : path or None
-        A file that remembers what is finished, so that a fit that was cut short can be taken up.
+        File that records finished results, to resume an interrupted fit.
     callback : callable or None
         Called with `TuningProgress`; a true return value stops with what there is.
     time_limit : float or None
-        Seconds after which the search stops with what there is.
+        Time limit in seconds. The search then keeps the results so far.
 
     Attributes
     ----------
     tuning_ : Tuning
-        Everything that was found.
+        All results.
     best_params_ : dict
-        The chosen parameters.
+        Selected hyperparameters.
     best_score_ : float
-        Their mean score over the folds.
+        Mean cross-validation score.
     best_index_ : int
-        Their position in `cv_results_`.
+        Index of the candidate in `cv_results_`.
     best_estimator_ : estimator
-        The machine with these parameters, fitted to all rows; only with `refit`.
+        Estimator refitted to all samples; only with `refit`.
     cv_results_ : dict
         All results, as `GridSearchCV` has them.
     scorer_ : callable or dict
-        What scored.
+        Scorer.
     n_splits_ : int
         Number of folds.
     multimetric_ : bool
-        Whether several scores were asked for.
+        Whether there are several scores.
     refit_time_ : float
         Seconds of the last fit; only with `refit`.
 
@@ -136,7 +136,7 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
 
     @all_or_nothing_search
     def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
-        """Choose parameters, then fit to all rows.
+        """Tune the hyperparameters, then refit to all samples.
 
         Parameters
         ----------
@@ -155,12 +155,11 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
         """
         if not isinstance(self.refit, bool | np.bool_):
             raise ValueError(
-                f"Tuned: refit={self.refit!r} must be true or false; name the score that decides "
-                "by metric="
+                f"Tuned: refit={self.refit!r} must be True or False; select the score by metric="
             )
         unknown = set(params) - {"sample_weight", "groups"}
         if unknown:
-            raise TypeError(f"Tuned.fit takes sample_weight and groups, not {sorted(unknown)[0]!r}")
+            raise TypeError(f"Tuned.fit: unknown parameter {sorted(unknown)[0]!r}")
         self._forget()
         names = ("grid", "cv", "scoring", "metric", "rule", "search", "train_scores", "error_score",
                  "random_state", "journal", "callback", "time_limit")  # fmt: skip
@@ -192,7 +191,7 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
         self.refit_time_ = time.perf_counter() - started
 
     def score(self, X: Any, y: Any = None) -> float:
-        """Score the fitted machine by the metric it was chosen by.
+        """Score the fitted estimator with the selection score.
 
         Parameters
         ----------
@@ -267,8 +266,7 @@ class Tuned(InnerMachineMixin, Machine, BaseEstimator):
         check_is_fitted(self)
         if "best_estimator_" not in self.__dict__:
             raise NotFittedError(
-                f"Tuned was fitted with refit=False, which chooses parameters only; {what} needs "
-                "refit=True"
+                f"Tuned was fitted with refit=False, which only tunes; {what} requires refit=True"
             )
         return self.best_estimator_
 

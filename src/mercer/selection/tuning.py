@@ -64,25 +64,25 @@ def tune(
     time_limit: float | None = None,
     client: Any = None,
 ) -> Tuning:
-    """Judge settings of parameters on rows that were left out, sharing what their fits share.
+    """Tune hyperparameters by cross-validation, sharing computations between candidates.
 
-    Scores are those of scikit-learn's `GridSearchCV` on the same folds. For machines of this
-    library the kernel is evaluated once for each of its settings, folds choose rows and columns of
-    that matrix, solvers start from the answer of the neighbouring point, and one factorisation
-    serves all penalties; steps before the last of a pipeline are fitted once for each of their
-    settings. Folds and settings are spread over the cores, one thread each.
+    Scores equal those of scikit-learn's `GridSearchCV` on the same folds. For Mercer's estimators,
+    each kernel matrix is computed once and shared by all folds, solvers start from the solution of
+    the adjacent candidate, and one factorization serves all penalties. Steps before the last of a
+    pipeline are fitted once per parameter setting. Folds and candidates run in parallel, with one
+    thread each.
 
     Parameters
     ----------
     machine : estimator
-        Any of scikit-learn's kind.
+        Any estimator compatible with scikit-learn.
     X : array-like, sparse matrix, table, or list
-        Rows; the square matrix for a precomputed kernel; strings for string kernels.
+        Samples; the square matrix for a precomputed kernel; strings for string kernels.
     y : array-like, optional
         Targets.
     grid : dict of lists, list of such dicts, Grid or None
-        Values to try by name of the parameter, as in `GridSearchCV`; `kernel__scale` reaches into
-        the kernel. None makes a grid that suits the data.
+        Values of the hyperparameters, as in `GridSearchCV`. `kernel__scale` is a parameter of the
+        kernel. If None, a default grid for the data.
     cv : int, splitter, iterable or "loo"
         The folds, as in scikit-learn; "loo" leaves out one row at a time (regressors are then
         judged by the mean squared error unless `scoring` says otherwise).
@@ -94,10 +94,10 @@ def tune(
     search : Search or None
         Which points are judged on what; None judges all of them on everything.
     rule : str or callable
-        "best", "one_standard_error" (the simplest that is as good within its error), or a function
-        of the points and their scores.
+        "best", "one_standard_error" (the simplest candidate within one standard error), or a
+        function of candidates and scores.
     sample_weight : array-like, optional
-        How often each row counts: in fits, and in scores that can be weighted.
+        Sample weights of fits and of scores that support them.
     groups : array-like, optional
         For splitters that keep groups of rows together.
     train_scores : bool
@@ -107,12 +107,12 @@ def tune(
     random_state : int, RandomState or None
         Seed of searches that draw.
     journal : path or None
-        A file that remembers what is finished: the same call takes up what an earlier one, that
-        was cut short, had left. The result is that of a run without a break.
+        File that records finished results. The same call resumes an interrupted run with the same
+        result.
     callback : callable or None
         Called with `TuningProgress`; a true return value stops with what there is.
     time_limit : float or None
-        Seconds after which to stop with what there is.
+        Time limit in seconds. The search then keeps the results so far.
     client : distributed.Client or None
         A Dask cluster: points that share a matrix or factorisation are one task on it. None
         takes that of `mercer.distributed.on_cluster` around the call, and else judges them here.
@@ -120,13 +120,13 @@ def tune(
     Returns
     -------
     Tuning
-        All scores, and the point that was chosen.
+        All scores and the selected candidate.
 
     Notes
     -----
-    Where points share a matrix, kernels given by name ("gaussian") take their scale from all rows,
-    those of test folds included; where they are refitted, from the rows learnt from. Pass a kernel
-    object to fix it beforehand.
+    If candidates share a kernel matrix, the scale of kernels specified by name ("gaussian") is
+    chosen from all samples, including held-out ones; otherwise from the training samples. Pass a
+    kernel object to fix the scale.
 
     Examples
     --------
@@ -147,7 +147,7 @@ def tune(
     if not isinstance(way, Search):
         raise TypeError(f"search={search!r} must be a Search, such as Exhaustive(), or None")
     if time_limit is not None and not (is_real(time_limit) and time_limit > 0):
-        raise ValueError(f"time_limit={time_limit!r} must be a positive number of seconds, or None")
+        raise ValueError(f"time_limit={time_limit!r} must be positive (seconds), or None")
     if callback is not None and not callable(callback):
         raise TypeError(f"callback={callback!r} must be a function of TuningProgress, or None")
     task = make_task(
@@ -227,7 +227,7 @@ def _fingerprint(name: str, part: Any) -> str:
         return digest(part)
     except (TypeError, AttributeError, RecursionError, ValueError) as error:
         raise ValueError(
-            f"journal: {name} cannot be told apart from others by what is in it ({error}); use "
+            f"journal: {name} cannot be identified by its content ({error}); use "
             "named functions and classes, or no journal"
         ) from error
 
@@ -237,7 +237,7 @@ def _fingerprint(name: str, part: Any) -> str:
 # What a tuning found: every score of every point, and the point that was chosen.
 
 _SHOWN = 8  # rows of the table
-_COMPLETE = "every point that the search asked for was judged"
+_COMPLETE = "all candidates were evaluated"
 
 
 class NothingJudgedError(RuntimeError):
@@ -246,7 +246,7 @@ class NothingJudgedError(RuntimeError):
 
 @dataclass(frozen=True, eq=False)
 class Trial:
-    """One fit that was judged.
+    """One evaluated fit.
 
     Attributes
     ----------
@@ -276,7 +276,7 @@ class Trial:
 
 @dataclass(frozen=True, eq=False)
 class Tuning:
-    """What a tuning found.
+    """Result of a search.
 
     Attributes
     ----------
@@ -362,7 +362,7 @@ class Tuning:
             k = self.best
             lines.append(f"> {mean[k]:10.4g} +- {error[k]:<8.2g} {_text(self.points[k])}")
         if len(order) > _SHOWN:
-            lines.append(f"  ... {len(order)} points in all")
+            lines.append(f"  ... {len(order)} points in total")
         folds = self.scores.shape[1]
         head = f"{self.metric}, {len(order)} points, {folds} folds, {self.seconds:.2f} s"
         return "\n".join([head, *lines, *self.notes, self.status])
@@ -404,8 +404,8 @@ def _chosen(rule: Any, evaluator: Evaluator, scores: Array) -> int:
     whole = isinstance(found, int | np.integer) and not isinstance(found, bool)
     if not whole or not 0 <= found < len(scores):
         raise ValueError(
-            f"rule={rule!r} gave {found!r}; it must give the position of a point, a whole number "
-            f"from 0 to {len(scores) - 1}"
+            f"rule={rule!r} returned {found!r}; it must return the index of a candidate, an "
+            f"integer from 0 to {len(scores) - 1}"
         )
     return int(found)
 
@@ -439,11 +439,11 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
         fate = f"{failed} of {len(judged)} fits of {name} failed"
         if not failed:
             fate = f"{troubles.total()} of {len(judged)} fits of {name} could not be scored"
-        raise kind(f"{fate}, and no point has a score on every fold.\n{_most_common(both)}")
+        raise kind(f"{fate}, and no candidate has a score on every fold.\n{_most_common(both)}")
     if nothing_left and evaluator.stopped:
         raise NothingJudgedError(
-            f"{evaluator.stopped} before any point had been judged on every fold; give it more "
-            "time, or a journal and go on later"
+            f"{evaluator.stopped} before any candidate was evaluated on all folds; increase "
+            "the time limit, or resume later from a journal"
         )
     fate = f"failed; scores are set to {task.error_score}. error_score='raise' shows where.\n"
     if failures:
@@ -456,12 +456,12 @@ def _tell_failures(evaluator: Evaluator, nothing_left: bool) -> None:
 
 def _why_no_scores(evaluator: Evaluator) -> str:
     """Return where scores are missing though nothing failed."""
-    text = f"no point has a score on every fold: {evaluator.metric!r} is not a number"
+    text = f"no candidate has a score on every fold: {evaluator.metric!r} is not a number"
     least = min(len(test) for _, test in evaluator.task.splits)
     if least < 2:
         rows = "no row" if least == 0 else "one row"
-        text += f". Some folds have {rows} to judge by, where scores such as R^2 or the area "
-        text += "under a curve are not defined; take others, such as "
+        text += f". Some folds have {rows} to evaluate, for which scores such as R^2 or the area "
+        text += "under a curve are undefined; use others, such as "
         text += "scoring='neg_mean_squared_error', or larger folds"
     return text
 

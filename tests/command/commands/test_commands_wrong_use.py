@@ -10,7 +10,7 @@ from mercer.data.reading.source import FORMATS
 from mercer.fitting.unsupervised import METHODS as CLUSTERINGS
 
 WRONG_USE = [
-    (["--scoring", "acuracy"], "no score of scikit-learn; there are accuracy"),
+    (["--scoring", "acuracy"], "is not a scikit-learn score; choose from accuracy"),
     (["--kind", "x=numbr"], "did you mean 'number'?"),
     (["--kind", "z=number"], "no column 'z'"),
     (["--kernel", "gausian"], "did you mean 'gaussian'?"),

@@ -79,7 +79,7 @@ def read_header(
             options.limits.check("columns", len(attributes), source, number)
         elif word != "@relation":
             raise DataError(
-                f"{shorten(text)!r}: before @data come @relation and @attribute lines",
+                f"{shorten(text)!r}: expected @relation and @attribute lines before @data",
                 source=source,
                 line=number,
             )
@@ -92,7 +92,9 @@ def read_header(
 def _attribute(text: str, source: str, line: int) -> Attribute:
     found = _ATTRIBUTE.fullmatch(text)
     if found is None:
-        raise DataError(f"{shorten(text)!r} declares no attribute", source=source, line=line)
+        raise DataError(
+            f"{shorten(text)!r} is not an @attribute declaration", source=source, line=line
+        )
     name, declared = plain(found[1]), found[2].strip()
     word = declared.split(maxsplit=1)[0].lower() if declared else ""
     if word in _NUMERIC:
@@ -104,12 +106,10 @@ def _attribute(text: str, source: str, line: int) -> Attribute:
     if declared.startswith("{") and declared.endswith("}"):
         levels = fields_of(declared[1:-1].strip())
         if levels is None or len(set(levels)) < len(levels):
-            raise DataError(
-                "its values cannot be told apart", source=source, line=line, column=name
-            )
+            raise DataError("its values are not distinct", source=source, line=line, column=name)
         return Attribute(name, "nominal", tuple(levels))
     raise DataError(
-        f"type {shorten(declared)!r} is not taken; numeric, string, date and {{a, b}} are",
+        f"type {shorten(declared)!r} is not supported; use numeric, string, date or {{a, b}}",
         source=source,
         line=line,
         column=name,
@@ -136,7 +136,7 @@ def _pattern(java: str, source: str, line: int, name: str) -> str:
             made += literal.replace("%", "%%")
         elif rest[0].isalpha():
             raise DataError(
-                f"date pattern {shorten(java)!r} is not taken; yyyy, MM, dd, HH, mm and ss are",
+                f"date pattern {shorten(java)!r} is not supported; use yyyy, MM, dd, HH, mm and ss",
                 source=source,
                 line=line,
                 column=name,
@@ -145,7 +145,7 @@ def _pattern(java: str, source: str, line: int, name: str) -> str:
             made, rest = made + rest[0].replace("%", "%%"), rest[1:]
     if any(made.count(letter) > 1 for letter in _JAVA.values()):
         raise DataError(
-            f"date pattern {shorten(java)!r} names a part twice",
+            f"date pattern {shorten(java)!r} repeats a part",
             source=source,
             line=line,
             column=name,
@@ -154,7 +154,7 @@ def _pattern(java: str, source: str, line: int, name: str) -> str:
 
 
 def plain(word: str) -> str:
-    """Take quotes and backslashes off a word."""
+    """Remove quotes and backslashes from a word."""
     word = word.strip()
     if len(word) < 2 or word[0] != word[-1] or word[0] not in "'\"":
         return word
@@ -164,7 +164,7 @@ def plain(word: str) -> str:
 
 
 def fields_of(text: str) -> list[str] | None:
-    """Cut a row at its commas; nothing if quotes are not closed."""
+    """Split a row at its commas. Return None if quotes are not closed."""
     if "'" not in text and '"' not in text:
         return [field.strip() for field in text.split(",")]
     found, place = [], 0
@@ -228,7 +228,7 @@ class ArffFile:
         self._cells = Cells(frozenset(options.missing) - {""}, ".")
 
     def records(self, most: int | None = None) -> Records:
-        """Cut the next rows into fields, at most so many."""
+        """Split the next rows into fields, at most `count` rows."""
         limits, width = self.options.limits, len(self.attributes)
         columns: list[list[str]] = [[] for _ in self.attributes]
         numbers: list[int] = []
@@ -249,7 +249,7 @@ class ArffFile:
 
 
 def _lines(stream: LineStream) -> Iterator[tuple[int, str]]:
-    """Yield lines that are no comment and not blank, with their numbers."""
+    """Yield lines with their numbers, except comments and blank lines."""
     while piece := stream.take(_SIZE):
         lines = lines_of(piece, stream.name, stream.line)
         for number, text in enumerate(lines, start=stream.line):
@@ -276,7 +276,7 @@ def _row(text: str, attributes: list[Attribute], source: str, line: int) -> list
 
 
 def _sparse_row(text: str, attributes: list[Attribute], source: str, line: int) -> list[str]:
-    """Write out a sparse row: what it does not name is zero, or the first value."""
+    """Expand a sparse row. Other entries are zero or the first value."""
     if not text.endswith("}"):
         raise DataError("a sparse row ends with }", source=source, line=line)
     row = [attribute.levels[0] if attribute.levels else "0" for attribute in attributes]
@@ -285,11 +285,11 @@ def _sparse_row(text: str, attributes: list[Attribute], source: str, line: int) 
         match = _PAIR.match(inner, place)
         if match is None:
             shown = shorten(inner[place:], 30)
-            raise DataError(f"{shown!r} is no index and value", source=source, line=line)
+            raise DataError(f"{shown!r} is not an index and a value", source=source, line=line)
         index = int(match[1])
         if not last < index < len(attributes):
             raise DataError(
-                f"index {index}: they grow from 0 to {len(attributes) - 1}",
+                f"index {index}: indices must increase from 0 to {len(attributes) - 1}",
                 source=source,
                 line=line,
             )
@@ -322,7 +322,7 @@ def _values(
         for row, entry in enumerate(values.tolist()):
             if entry not in declared:
                 raise DataError(
-                    f"{shorten(entry)!r} is none of the values that are declared",
+                    f"{shorten(entry)!r} is not a declared value",
                     source=source,
                     line=records.lines[row],
                     column=name,
@@ -340,7 +340,7 @@ def _dates(attribute: Attribute, values: Array, records: Records, source: str) -
             found[row] = day if day.tzinfo is None else day.astimezone(UTC).replace(tzinfo=None)
         except (ValueError, OverflowError) as error:
             raise DataError(
-                f"{shorten(entry)!r} is no date of this pattern",
+                f"{shorten(entry)!r} does not match the date pattern",
                 source=source,
                 line=records.lines[row],
                 column=attribute.name,

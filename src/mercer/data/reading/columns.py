@@ -1,4 +1,4 @@
-"""Columns out of what a reader found: inferred for a whole file, or as a schema says for a part."""
+"""Convert the output of readers to columns: inferred for a file, or with a schema for a block."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mercer.data.table import Schema, Table, refuse_unknown
 def inferred(
     name: str, values: Array, kind: Kind | None, source: str, decimal: str = "."
 ) -> Column:
-    """Return a column of numbers, dates or words as they look."""
+    """Return a column of inferred kind."""
     if kind is None and values.dtype.kind == "O":
         present = {entry for entry in values.tolist() if entry is not None}
         if decimal == "." and present and all(map(has_decimal_comma, present)):
@@ -36,7 +36,7 @@ def inferred(
 
 
 def known(name: str, values: Array, schema: Schema, source: str, lines: Sequence[int]) -> Column:
-    """Return a column as a schema has it; a new value of a binary column is no error."""
+    """Return a column with the kind of a schema. Binary columns can have new values."""
     kind, parsed = schema.kinds[name], schema.parsed[name]
     try:
         if parsed == "number" and values.dtype.kind == "O":
@@ -54,7 +54,7 @@ def known(name: str, values: Array, schema: Schema, source: str, lines: Sequence
 def _placed(
     error: DataError, values: Array, parsed: Parsed, lines: Sequence[int], source: str
 ) -> DataError:
-    """Say in which line of the file the entry is that is no date."""
+    """Add the line of the invalid date to the error."""
     if parsed == "date" and values.dtype.kind == "O":
         for row, entry in enumerate(values.tolist()):
             if entry is not None and date_of(entry) is None:
@@ -71,7 +71,7 @@ def finished(
     csr: Any = None,
     names: Sequence[str] = (),
 ) -> Table:
-    """Return the columns that were asked for as a table, with the kinds that were asked for."""
+    """Return the selected columns as a table with the specified kinds."""
     schema = Schema(format=kind, missing=options.missing, decimal=options.decimal)
     table = Table(found, csr=csr, names=names, source=source, schema=schema)
     if not all(table.shape):
@@ -95,7 +95,7 @@ def refuse_lacking(schema: Schema, names: Sequence[str], source: str) -> None:
         more = f" and {len(lacking) - 1} more columns" if len(lacking) > 1 else ""
         unused = {name.casefold(): name for name in have.difference(schema.names)}
         near = get_close_matches(lacking[0].casefold(), unused, n=1)
-        hint = f"; it has {unused[near[0]]!r}: rename that, if it is meant" if near else ""
+        hint = f"; rename {unused[near[0]]!r} if it is that column" if near else ""
         raise DataError(
             f"the file has no column {lacking[0]!r}{more} of the training table{hint}",
             source=source,
@@ -103,19 +103,19 @@ def refuse_lacking(schema: Schema, names: Sequence[str], source: str) -> None:
 
 
 def entries(name: str, values: list[Any], missing: frozenset[str], source: str) -> Array:
-    """Return Python values as numbers, dates or words; words for missing entries are None."""
+    """Convert Python values to numbers, dates or words. Markers of missing values become None."""
     clean = [None if isinstance(v, str) and v.strip() in missing else v for v in values]
     try:
         found = entries_of(name, clean)
     except DataError as error:
         raise error.at(source) from None
     if found.dtype.kind == "f" and np.isinf(found).any():
-        raise DataError("holds a number beyond float64", source=source, column=name)
+        raise DataError("holds a number out of range of float64", source=source, column=name)
     return found
 
 
 def cut(table: Table, schema: Schema, rows: int) -> Iterator[Table]:
-    """Yield the columns of a schema out of a table that was read whole, block by block."""
+    """Yield blocks of a complete table with the columns of a schema."""
     refuse_lacking(schema, table.columns, table.source)
     lines = range(1, len(table) + 1)
     chosen: Table = table[schema.names]

@@ -101,7 +101,7 @@ class DelimitedFile:
     # --- one piece --------------------------------------------------------------------------
 
     def parse(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing:
-        """Return columns of a piece as numbers or words; dates are words as yet."""
+        """Return columns of a piece as numbers or words. Dates are still words."""
         quick = self._by_arrow(chunk, parsed) if self.with_arrow else self._by_numpy(chunk, parsed)
         if quick is not None:
             return quick
@@ -124,7 +124,7 @@ class DelimitedFile:
         return Parsing(arrays, failed, records.lines)
 
     def _by_arrow(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing | None:
-        """Return what pyarrow makes of a piece, if it is there and the piece is an easy one."""
+        """Parse a piece with pyarrow, if it is installed and supports the piece."""
         if not parsed or not is_easy(chunk, self.cells, self.options.limits):
             return None
         arrays = arrow_columns(chunk, self.names, parsed, self.cells, self.dialect.delimiter)
@@ -134,7 +134,7 @@ class DelimitedFile:
         return Parsing(arrays, {}, range(chunk.line, chunk.line + rows))
 
     def _by_numpy(self, chunk: Chunk, parsed: Mapping[str, Parsed]) -> Parsing | None:
-        """Return a piece that is numbers all over; after the first that is not, none is tried."""
+        """Parse a numeric piece with NumPy, until the first piece that is not numeric."""
         if not self._numbers_only or any(what != "number" for what in parsed.values()):
             return None
         place = {name: k for k, name in enumerate(self.names)}
@@ -162,7 +162,7 @@ class DelimitedFile:
         elif comma:
             advice = "pass decimal=',' if it is a decimal comma"
         else:
-            advice = "name the word in missing=..., or call the column a category"
+            advice = "add the word to missing=..., or use the kind category"
         line = records.lines[odd.row]
         message = f"{shorten(odd.word)!r} is not a number; {advice}"
         return DataError(message, source=self.name, line=line, column=name)
@@ -196,17 +196,17 @@ class DelimitedFile:
         return Table(columns, source=self.name, schema=written)
 
     def _require_memory(self, chunk: Chunk, pieces: int) -> None:
-        """Refuse to go on where the next piece, its fields and its columns do not fit."""
+        """Raise if the next piece exceeds the memory budget."""
         needed = _BYTES_TAKEN * len(chunk.data)
         require_memory(
             needed,
             f"reading more than {pieces * CHUNK} bytes of {self.name or 'a stream'}",
-            "Name the columns that are needed (columns=...), or read block by block (read_blocks).",
+            "Select columns with columns=..., or read block by block with read_blocks.",
             held=3 * pieces * CHUNK,  # text, numbers, and words that are not repeated
         )
 
     def _guess(self, chunk: Chunk, wanted: list[str]) -> dict[str, Parsed]:
-        """Tell from the first rows which columns are numbers; later ones may correct it."""
+        """Detect numeric columns from the first rows. Later rows can change the result."""
         kinds = self.options.kinds
         words = {Kind.CATEGORY, Kind.TEXT, Kind.IDENTIFIER, Kind.DATE}
         parsed: dict[str, Parsed] = {
@@ -226,7 +226,7 @@ class DelimitedFile:
         parsed: dict[str, Parsed],
         done: list[tuple[Chunk, dict[str, Array]]],
     ) -> None:
-        """Read columns that turned out not to be numbers as words in earlier pieces, too."""
+        """Read columns again as words in earlier pieces if they are not numeric."""
         for name, error in failed.items():
             if self.options.kinds.get(name) is Kind.NUMBER:
                 raise error

@@ -22,7 +22,7 @@ _STRING = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 
 
 def read_json_lines(data: Bytes, options: ReadOptions) -> Table:
-    """Read all rows; a key that a row lacks is missing there."""
+    """Read all rows. Keys that a row lacks are missing values."""
     options.refuse_text_options("JSON lines")
     values: dict[str, list[Any]] = {}
     rows, asked = 0, _CELLS
@@ -54,7 +54,7 @@ def read_json_lines(data: Bytes, options: ReadOptions) -> Table:
 
 
 def _require_memory(cells: int, source: str) -> None:
-    """Refuse to go on where twice the cells so far, as lists and then as arrays, do not fit."""
+    """Raise if twice the current number of cells exceeds the memory budget."""
     require_memory(
         2 * 8 * cells,
         f"reading more than {cells // 2} cells of {source or 'a stream'}",
@@ -66,7 +66,7 @@ def _require_memory(cells: int, source: str) -> None:
 def json_line_blocks(
     data: Bytes, schema: Schema, rows: int, options: ReadOptions
 ) -> Iterator[Table]:
-    """Read rows as the columns of a schema, block by block; the first one has all its keys."""
+    """Read rows block by block with the columns of a schema. The first block has all its keys."""
     yield from row_blocks(_rows(data, options), schema, rows, data.name)
 
 
@@ -95,7 +95,7 @@ def _block(
         values = [row.get(name) for _, row in held]
         if first and all(name not in row for _, row in held):
             raise DataError(
-                "no row has this key; write null where it is missing",
+                "no row has this key; write null for missing values",
                 source=source,
                 line=lines[0],
                 column=name,
@@ -117,7 +117,7 @@ def _rows(data: Bytes, options: ReadOptions) -> Iterator[tuple[int, dict[str, An
 def _constant(word: str) -> float | None:
     if word == "NaN":
         return None
-    raise ValueError(f"{word} is no number of JSON")
+    raise ValueError(f"{word} is not a JSON number")
 
 
 def json_row(
@@ -151,7 +151,10 @@ def json_row(
         place = getattr(error, "colno", None)
         reason = getattr(error, "msg", str(error))
         raise DataError(
-            f"this line is no JSON ({shorten(str(reason))})", source=source, line=line, column=place
+            f"this line is not valid JSON ({shorten(str(reason))})",
+            source=source,
+            line=line,
+            column=place,
         ) from None
     if not isinstance(row, dict):
         raise _no_row(source, line)
@@ -167,7 +170,7 @@ def json_row(
             limits.check("field", len(value), source, line)
         if isinstance(value, int) and abs(value) > 10**308:
             raise DataError(
-                "holds an integer beyond float64", source=source, line=line, column=name
+                "holds an integer out of range of float64", source=source, line=line, column=name
             )
     return row
 
@@ -182,5 +185,5 @@ def _pairs(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         counts = Counter(name for name, _ in pairs)
         twice, _ = counts.most_common(1)[0]
-        raise ValueError(f"the key {shorten(twice, 30)!r} comes twice")
+        raise ValueError(f"the key {shorten(twice, 30)!r} is duplicated")
     return found

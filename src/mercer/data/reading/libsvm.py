@@ -1,4 +1,4 @@
-"""LIBSVM's text: a label, then index:value for what is not zero; sparse tables."""
+"""Read LIBSVM text (a label and index:value pairs) as sparse tables."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ _NARROW = 1000  # columns, at most, that are
 
 @dataclass(eq=False)
 class Lines:
-    """What some lines hold.
+    """Content of some lines.
 
     Attributes
     ----------
     labels : list of str
         First word of each line.
     groups : list of int or None
-        Numbers after qid, if the lines have them.
+        Group numbers after qid, if any.
     indptr, indices, data : lists of arrays
-        Rows in CSR, indices as they are in the file.
+        Rows in CSR with the indices of the file.
     numbers : list of int
-        Which line of the file each is.
+        Line numbers.
     """
 
     labels: list[str] = field(default_factory=list)
@@ -50,10 +50,10 @@ class Lines:
 
 
 def read_libsvm(data: Bytes, options: ReadOptions) -> Table:
-    """Read all rows: a column `target`, one `qid` if there are any, and x1, x2, ...
+    """Read all rows: columns `target`, `qid` if present, and x1, x2, ...
 
-    The number in the name of a column is its index in the file, so that nothing need be guessed
-    about where indices begin. Columns that are mostly zero stay sparse.
+    The number in a column name is the index in the file, so indices can start at 0 or 1. Columns
+    that are mostly zero remain sparse.
     """
     options.refuse_text_options("LIBSVM text")
     parts = list(_parts(data, options))
@@ -77,7 +77,7 @@ def read_libsvm(data: Bytes, options: ReadOptions) -> Table:
 
 
 def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: ReadOptions) -> Iterator[Table]:
-    """Read rows as the columns of a schema, block by block; indices it lacks are left out."""
+    """Read rows block by block with the columns of a schema. Other indices are ignored."""
     features = [name for name in schema.names if name not in (TARGET, GROUP)]
     place = {name: k for k, name in enumerate(features)}
     for part in _parts(data, options):
@@ -101,7 +101,7 @@ def libsvm_blocks(data: Bytes, schema: Schema, rows: int, options: ReadOptions) 
 
 
 def _moved(csr: Any, where: Array, width: int) -> Any:
-    """Put columns at other places; those without a place are dropped."""
+    """Reorder columns. Columns without a new index are dropped."""
     keep = where[csr.indices] >= 0
     rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))[keep]
     places = where[csr.indices[keep]]
@@ -132,7 +132,7 @@ def _groups(groups: list[int | None]) -> Column:
 
 
 def _parts(data: Bytes, options: ReadOptions) -> Iterator[Lines]:
-    """Yield what the file holds, some lines at a time."""
+    """Yield the content of the file in blocks of lines."""
     stream = LineStream(utf8(data, options.encoding), options.limits, data.name)
     rows = 0
     while piece := stream.take(_SIZE):
@@ -152,9 +152,9 @@ def _parts(data: Bytes, options: ReadOptions) -> Iterator[Lines]:
 
 
 def _regular(lines: list[str], first: int, limits: Limits) -> Lines | None:
-    """Return what lines without groups and mistakes hold, in a quarter of the time of `_add`.
+    """Parse valid lines without groups, in a quarter of the time of `_add`.
 
-    Nothing is returned for others: they are read word by word, which says what is wrong.
+    Returns None for other lines, which `_add` parses word by word to report errors.
     """
     part, pairs = Lines(), []
     for number, text in enumerate(lines, start=first):
@@ -190,16 +190,18 @@ def _regular(lines: list[str], first: int, limits: Limits) -> Lines | None:
 
 
 def _add(part: Lines, words: list[str], line: int, options: ReadOptions, source: str) -> None:
-    """Add one row; an index or a value that is wrong is named with its place."""
+    """Add one row. Raise with line and column for an invalid index or value."""
     part.labels.append(words[0])
     part.numbers.append(line)
     if ":" in words[0]:
-        raise DataError(f"{shorten(words[0])!r} is no label", source=source, line=line, column=1)
+        raise DataError(f"{shorten(words[0])!r} is not a label", source=source, line=line, column=1)
     start = 1
     group: int | None = None
     if len(words) > 1 and words[1].startswith("qid:"):
         if not (words[1][4:].isascii() and words[1][4:].isdigit() and len(words[1]) <= 19):
-            raise DataError(f"{shorten(words[1])!r} is no qid", source=source, line=line, column=2)
+            raise DataError(
+                f"{shorten(words[1])!r} is not a qid", source=source, line=line, column=2
+            )
         group, start = int(words[1][4:]), 2
     part.groups.append(group)
     last, most = -1, options.limits.columns
@@ -207,17 +209,17 @@ def _add(part: Lines, words: list[str], line: int, options: ReadOptions, source:
         index, _, value = word.partition(":")
         problem = ""
         if not (index.isascii() and index.isdigit() and len(index) <= 18 and value):
-            problem = "is no index:value"
+            problem = "is not index:value"
         elif int(index) <= last:
-            problem = f"comes after index {last}; indices grow along a line"
+            problem = f"follows index {last}; indices must increase along a line"
         elif most is not None and int(index) > most:
             problem = (
-                f"has an index beyond {most}; to raise the limit, pass limits=Limits(columns=...)"
+                f"has an index above {most}; to raise the limit, pass limits=Limits(columns=...)"
             )
         else:
             number = number_of(value)
             if number is None or not isfinite(number):
-                problem = "has a value that is no finite number"
+                problem = "has a value that is not a finite number"
         if problem:
             raise DataError(f"{shorten(word)!r} {problem}", source=source, line=line, column=place)
         last = int(index)

@@ -1,4 +1,4 @@
-"""Arrays of NumPy's .npz and .npy files, without pickle, held against what the file really has."""
+"""Read arrays of NumPy's .npz and .npy files without pickle and with checks of their sizes."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _TITLES = ("feature_names", "columns", "names")  # arrays that name the columns 
 
 
 def read_npz(data: Bytes, options: ReadOptions) -> Table:
-    """Read the arrays of a file that have one row for each entry of the others.
+    """Read the arrays of a file as columns.
 
-    Two-dimensional arrays give a column for each of theirs, named by an array `feature_names` that
-    fits, else x0, x1, ...; others give one column of their name. Where there is an array `X`, or
-    one alone with two dimensions, arrays of another length (names of classes, rows of folds) are no
-    columns. What `scipy.sparse.save_npz` wrote is a sparse table.
+    Columns of two-dimensional arrays are named by an array `feature_names` of the same length, or
+    x0, x1, ...; other arrays are single columns with their name. If there is an array `X`, or
+    exactly one two-dimensional array, arrays of a different length (class names, folds) are
+    ignored. Files of `scipy.sparse.save_npz` become sparse tables.
     """
     options.refuse_text_options("npz")
     arrays = arrays_in(data.all(), data.name, options.limits)
@@ -52,8 +52,8 @@ def read_npz(data: Bytes, options: ReadOptions) -> Table:
     if len(rows) != 1 or rows == {0}:
         shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items())
         raise DataError(
-            f"the arrays are no one table ({shorten(shapes, 200)}); load the ones that are with "
-            "numpy, and pass them to Table.of",
+            f"the arrays do not form a table ({shorten(shapes, 200)}); load them with numpy and "
+            "pass columns of equal length to Table.of",
             source=data.name,
         )
     options.limits.check("rows", rows.pop(), data.name)
@@ -95,11 +95,11 @@ def _sparse(arrays: dict[str, Array], source: str, options: ReadOptions) -> Tabl
         kind = kind.decode() if isinstance(kind, bytes) else str(kind)
         shape = tuple(int(size) for size in arrays["shape"].ravel())
         if kind not in ("csr", "csc") or len(shape) != 2 or min(shape) < 0:
-            raise ValueError(f"format {shorten(kind)!r} of shape {shape} is not taken")
+            raise ValueError(f"format {shorten(kind)!r} of shape {shape} is not supported")
         options.limits.check("rows", shape[0], source)
         options.limits.check("columns", shape[1], source)
         if len(arrays["indptr"]) != shape[0 if kind == "csr" else 1] + 1:
-            raise ValueError("indptr does not fit the shape")
+            raise ValueError("indptr does not match the shape")
         places = arrays["indices"], arrays["indptr"]
         if any(array.dtype.kind not in "iu" for array in places):
             raise ValueError("indices and indptr must be integers")
@@ -110,7 +110,7 @@ def _sparse(arrays: dict[str, Array], source: str, options: ReadOptions) -> Tabl
     except (ValueError, TypeError, AttributeError, OverflowError, IndexError) as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"the sparse matrix is broken ({error})", source=source) from error
+        raise DataError(f"the sparse matrix is corrupt ({error})", source=source) from error
     csr = made.tocsr()
     csr.sum_duplicates()
     names = [f"x{k}" for k in range(shape[1])]
@@ -139,7 +139,7 @@ def arrays_in(content: bytes, source: str, limits: Limits) -> dict[str, Array]:
         NotImplementedError, RuntimeError, OverflowError, ValueError,
     ) as error:  # fmt: skip
         raise DataError(
-            f"the file is no npz archive, or broken ({error})", source=source
+            f"the file is not an npz archive or is corrupt ({error})", source=source
         ) from error
 
 
@@ -155,14 +155,14 @@ def _array(content: bytes, name: str, source: str) -> Array:
             warnings.simplefilter("ignore")
             shape, fortran, dtype = head(stream)
         if dtype.hasobject or dtype.kind not in "biufUSM" or dtype.itemsize == 0:
-            raise ValueError(f"entries of type {dtype} are not taken")
+            raise ValueError(f"entries of type {dtype} are not supported")
         rest = content[stream.tell() :]
         if min(shape, default=0) < 0 or prod(shape) * dtype.itemsize != len(rest):
-            raise ValueError(f"shape {shape} does not fit {len(rest)} bytes")
+            raise ValueError(f"shape {shape} does not match {len(rest)} bytes")
         flat = np.frombuffer(rest, dtype=dtype)
         codes = flat.view(f"{dtype.byteorder}u4") if dtype.kind == "U" else flat[:0]
         if len(codes) and codes.max() > sys.maxunicode:
-            raise ValueError("four bytes are no character")
+            raise ValueError("four bytes are not a character")
         array: Array = flat.reshape(shape, order="F" if fortran else "C")
     except (
         ValueError,
@@ -176,8 +176,8 @@ def _array(content: bytes, name: str, source: str) -> Array:
         MemoryError,
     ) as error:
         raise DataError(
-            f"array {shorten(name)!r} cannot be read ({shorten(str(error), 120)}); arrays of "
-            "numbers, texts and dates can",
+            f"array {shorten(name)!r} cannot be read ({shorten(str(error), 120)}); only "
+            "arrays of numbers, texts and dates are supported",
             source=source,
         ) from error
     return array

@@ -49,44 +49,43 @@ def read(
     Parameters
     ----------
     source : path, "-" or binary stream
-        CSV, TSV, Parquet, JSON lines, ARFF, LIBSVM text or npz; "-" is standard input. Files
-        compressed by gzip, bzip2, xz or zstd are known by their first bytes.
+        CSV, TSV, Parquet, JSON lines, ARFF, LIBSVM text or npz; "-" is standard input. Compression
+        by gzip, bzip2, xz or zstd is detected.
     format : str, optional
-        "csv", "tsv", "parquet", "jsonl", "arff", "libsvm" or "npz"; by default that of the name,
-        else of how the file begins.
+        "csv", "tsv", "parquet", "jsonl", "arff", "libsvm" or "npz". If None, determined from the
+        file name or content.
     kinds : mapping of str to Kind or str, optional
-        Kinds of some columns, in place of those inferred from the entries. Categories, texts and
-        identifiers are then the words of the file: "007" is not 7.
+        Kinds of some columns. Replaces the inferred kinds. Categories, texts and identifiers then
+        keep the words of the file: "007" is not 7.
     columns : sequence of str, optional
-        The columns to keep.
+        Columns to keep.
     names : sequence of str, optional
-        Names of all columns of a delimited text, in place of those in the file.
+        Names of all columns of a delimited text. Replaces the names in the file.
     missing : sequence of str
-        Words that stand for a missing entry.
+        Markers of missing values.
     limits : Limits
-        Sizes beyond which a file is refused.
+        Maximum sizes of the file.
     encoding : str, optional
-        Of a text; UTF-8 by default.
+        Text encoding. If None, UTF-8.
     delimiter : str, optional
-        Of a delimited text; by default tab, semicolon, bar, comma or blanks, whichever cuts all
+        Delimiter of a text. If None, tab, semicolon, bar, comma or blanks, whichever divides all
         lines into the same number of fields.
     header : bool, optional
-        Whether the first line has the names; by default if none of its fields is a number or a
-        date.
+        Whether the first line contains names. If None, True unless a field is a number or a date.
     decimal : {".", ","}
-        The decimal point.
+        Decimal separator.
     parser : {"auto", "mercer", "pyarrow"}
-        What cuts delimited text: pyarrow where it is installed. The table is the same.
+        Parser of delimited text. "auto" uses pyarrow if installed. The result is the same.
 
     Returns
     -------
     Table
-        Print it to see names, kinds and gaps.
+        The table. Print it for names, kinds and missing values.
 
     Raises
     ------
     DataError
-        With file, line and column.
+        If the file is invalid; names file, line and column.
 
     Examples
     --------
@@ -121,22 +120,21 @@ def read_blocks(
     header: bool | None = None,
     parser: str = "auto",
 ) -> Iterator[Table]:
-    r"""Read a file block by block, as the columns of a schema.
+    r"""Read a file block by block with the columns of a schema.
 
-    For predictions on files of any length: names, kinds, words for missing entries and the decimal
-    point are those of the training table, other columns of the file are left out.
+    For predictions on files of any size. Names, kinds, markers of missing values and the decimal
+    separator are those of the training table. Other columns are ignored.
 
     Parameters
     ----------
     source : path, "-" or binary stream
-        As in `read`. All are read as they come but npz, which is held whole: what its arrays are
-        stands at the end of the file.
+        See `read`. All formats are streamed except npz, whose directory is at the end of the file.
     schema : Schema
-        Of the training table, without the target: ``table.drop("y").schema``.
+        Schema of the training table without the target: ``table.drop("y").schema``.
     rows : int
-        A block has at most so many.
+        Maximum number of rows per block.
     format, limits, encoding, delimiter, header, parser
-        As in `read`; bytes and rows are not limited by default.
+        See `read`. By default, bytes and rows are unlimited.
 
     Yields
     ------
@@ -152,7 +150,7 @@ def read_blocks(
     [2, 1]
     """
     if not isinstance(rows, int) or rows < 1:
-        raise ValueError(f"rows={rows!r} must be a whole number of at least 1")
+        raise ValueError(f"rows={rows!r} must be an integer of at least 1")
     options = ReadOptions(
         missing=schema.missing, limits=limits, encoding=encoding, delimiter=delimiter,
         header=header, decimal=schema.decimal, parser=parser,

@@ -26,7 +26,7 @@ _LINE_END = re.compile(rb"\r\n|\n|\r|$")
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Whole records of a file.
+    """Complete records of a file.
 
     Attributes
     ----------
@@ -94,7 +94,7 @@ class LineStream:
         nul = found.find(b"\0")
         if nul >= 0:
             raise DataError(
-                "a NUL character: this is no text, or text in another encoding, such as utf-16",
+                "NUL character found: the file is binary or needs encoding='utf-16' or another",
                 source=self.name,
                 line=self.line + found.count(b"\n", 0, nul),
             )
@@ -118,9 +118,9 @@ def _last_line_end(data: bytes) -> int:
 
 
 def refuse_wide_lines(data: bytes, delimiter: str, limits: Limits, name: str, line: int) -> None:
-    """Raise if a line has more fields than columns are allowed, before it is cut into them.
+    """Raise before splitting if a line has more fields than the limit on columns.
 
-    Delimiters may be part of an entry: as many as an entry may have characters are no fields.
+    Delimiters can be part of an entry, so the limit on characters per entry is added.
     """
     if limits.columns is None or not has_long_line(data, limits.columns + limits.field):
         return
@@ -141,7 +141,7 @@ def has_long_line(data: bytes, most: int) -> bool:
 
 
 def lines_of(data: bytes, name: str, line: int) -> list[str]:
-    """Decode lines, whatever they end with; what is not UTF-8 is named."""
+    """Decode lines with any line ending. Raise for invalid UTF-8."""
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -190,7 +190,7 @@ def chunks(stream: LineStream, dialect: Dialect, size: int) -> Iterator[Chunk]:
 
 
 def _quotes_whole_fields(data: bytes, delimiter: str) -> bool:
-    """Return whether all quotes stand around whole fields, with no quote or line end inside."""
+    """Return whether quotes only enclose complete fields without quotes or line ends."""
     if delimiter == " ":
         return False
     mark = re.escape(delimiter.encode())
@@ -201,7 +201,7 @@ def _quotes_whole_fields(data: bytes, delimiter: str) -> bool:
 def _to_the_end_of_the_record(
     data: bytes, dialect: Dialect, stream: LineStream, size: int
 ) -> tuple[bytes, list[tuple[list[str], int]]]:
-    """Take more lines as long as the last record is open; return them and all records."""
+    """Read lines until the last record is complete. Return them and all records."""
     begun = stream.line
     while True:
         lines = lines_of(data, stream.name, begun)
@@ -215,7 +215,7 @@ def _to_the_end_of_the_record(
             more = stream.take(size)
             if not more:
                 raise DataError(
-                    "a quoted field does not end before the file does",
+                    "a quoted field is not closed at the end of the file",
                     source=stream.name,
                     line=line,
                 ) from error
@@ -235,7 +235,7 @@ def _explained(error: csv.Error) -> str:
 
 
 def records_of(chunk: Chunk, width: int, dialect: Dialect, limits: Limits, name: str) -> Records:
-    """Cut a piece into fields; records of another number of fields are refused.
+    """Split a chunk into fields. Raise for records of a different number of fields.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def _ragged(fields: int, last: str, width: int, name: str, line: int) -> DataErr
 
 # --- dialect -------------------------------------------------------------------------------------
 #
-# How a delimited text is written: delimiter, header, decimal point.
+# Dialect of a delimited text: delimiter, header, decimal point.
 
 SAMPLE = 1 << 16  # bytes that the way of writing is told from
 _RECORDS = 200  # lines of them
@@ -319,12 +319,12 @@ _DELIMITERS = ("\t", ";", "|", ",", " ")
 
 @dataclass(frozen=True)
 class Dialect:
-    r"""How a delimited text is written.
+    r"""Dialect of a delimited text.
 
     Attributes
     ----------
     delimiter : str
-        Between fields; a blank stands for one or more of them.
+        Delimiter of fields. A blank means one or more blanks.
     header : bool
         Whether the first line has the names.
     decimal : str
@@ -349,7 +349,7 @@ def dialect_of(
     header: bool | None = None,
     decimal: str = ".",
 ) -> Dialect:
-    """Tell from the beginning of a text how it is written; what is given is not guessed.
+    """Detect the dialect of a text from its beginning. Specified options are not changed.
 
     The delimiter is the first of tab, semicolon, bar, comma and blank that cuts all lines into the
     same number of fields, at least two; a text that none cuts has one column. The first line has
@@ -374,7 +374,7 @@ def dialect_of(
 
 
 def records_in(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Cut lines into fields, up to what cannot be cut; quoted fields may have several lines."""
+    """Split lines into fields until an invalid one. Quoted fields can span several lines."""
     records = []
     with suppress(csv.Error):  # the reader of all records says where and what
         for record in reader_of(lines, delimiter, strict=False):
@@ -384,7 +384,7 @@ def records_in(lines: Sequence[str], delimiter: str) -> list[list[str]]:
 
 
 def reader_of(lines: Iterable[str], delimiter: str, *, strict: bool = True) -> Any:
-    """Return a reader of quoted fields; blanks around fields are no part of them."""
+    """Return a reader of quoted fields that strips blanks around fields."""
     if delimiter == " ":
         lines = (line.rstrip() for line in lines)
     return csv.reader(lines, delimiter=delimiter, skipinitialspace=True, strict=strict)

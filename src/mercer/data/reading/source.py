@@ -27,7 +27,7 @@ from mercer.data.kinds import MISSING, Kind
 
 @dataclass(frozen=True, eq=False)
 class ReadOptions:
-    """What the caller says about a file, beside its name; see `read`."""
+    """Options for reading a file; see `read`."""
 
     columns: Sequence[str] | None = None
     names: Sequence[str] | None = None
@@ -78,18 +78,18 @@ _LOOK = 4096  # bytes
 
 
 def format_of(data: Bytes, asked: str | None) -> str:
-    """Return the format: the one asked for, that of the name, or that of the first bytes.
+    """Return the specified format, or the format of the file name or first bytes.
 
     Parameters
     ----------
     data : Bytes
         The file.
     asked : str or None
-        What the caller says.
+        Specified format.
     """
     if asked is not None:
         if asked not in FORMATS:
-            raise ValueError(f"format={asked!r} is none of: {', '.join(FORMATS)}")
+            raise ValueError(f"format={asked!r} must be one of {', '.join(FORMATS)}")
         return asked
     endings = [ending.lower() for ending in PurePath(data.name).suffixes]
     while endings and endings[-1] in _COMPRESSED:
@@ -127,18 +127,18 @@ _MARKS = {
 
 
 class Bytes:
-    """Bytes of a file as they are asked for, decompressed and counted.
+    """Decompressed bytes of a file, with a limit on their number.
 
     Parameters
     ----------
     raw : binary stream
-        What is read; it need not be able to seek.
+        Input stream. Seeking is not required.
     name : str
-        For errors.
+        Name for errors.
     limits : Limits
-        How many bytes may come.
+        Maximum number of bytes.
     path : path, optional
-        Of the file, where it is one.
+        Path of the file, if it is one.
     """
 
     def __init__(self, raw: Any, name: str, limits: Limits, path: Path | None = None) -> None:
@@ -158,11 +158,11 @@ class Bytes:
 
     @property
     def file(self) -> Path | None:
-        """The file that holds these bytes as they are, for readers that need not go through all."""
+        """Path of an uncompressed file, for readers with random access."""
         return None if self.compression else self._path
 
     def peek(self, size: int) -> bytes:
-        """Return the next bytes without taking them; fewer at the end."""
+        """Return the next bytes without consuming them; fewer at the end."""
         while len(self._held) < size:
             more = self._read_from(self._stream, max(size - len(self._held), 1))
             if not more:
@@ -192,7 +192,7 @@ class Bytes:
             if isinstance(error, OSError) and error.errno is not None:
                 raise
             raise DataError(
-                f"the compressed file is broken or cut short ({error})", source=self.name
+                f"the compressed file is corrupt or truncated ({error})", source=self.name
             ) from error
         if isinstance(found, str):
             return found.encode("utf-8", "surrogatepass")
@@ -200,7 +200,7 @@ class Bytes:
 
 
 class _Rest(io.RawIOBase):
-    """A stream whose first bytes have been looked at."""
+    """A stream whose first bytes were read ahead."""
 
     def __init__(self, start: bytes, stream: Any) -> None:
         self._start, self._stream = start, stream
@@ -245,7 +245,7 @@ def opened(source: Any, limits: Limits) -> Iterator[Bytes]:
         with path.open("rb") as stream:
             yield Bytes(stream, str(path), limits, path)
     else:
-        raise TypeError(f"source={source!r} is no path, no stream and not '-'")
+        raise TypeError(f"source={source!r} must be a path, a binary stream or '-'")
 
 
 def utf8(data: Bytes, encoding: str | None) -> Iterator[bytes]:

@@ -1,1 +1,1 @@
-"""Sections of a report: each file writes one, from what is known about the fit."""
+"""Build the sections of a report."""

@@ -22,41 +22,41 @@ from mercer.report.text import clean, clean_lines, count, duration, figure
 
 # --- certificate ---------------------------------------------------------------------------------
 #
-# The certificate in words: what it proves, what it does not, and what was measured.
+# The certificate: its statement, its scope and its quantities.
 
 _NOT_PROVEN = (
-    "that kernel and parameters suit the data: the comparison and the judged rows are for that",
-    "that new rows come from where these came from",
-    "that the columns mean what their names say",
+    "that the kernel and the parameters suit the data; see model selection and performance",
+    "that new rows follow the same distribution as the training rows",
+    "that the columns contain the values that their names suggest",
 )
 
 
 def certificate(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without a certificate."""
     found = subject.certificate
     if found is None:
         return None
     lead = (
-        "The problem that the machine had to solve was written again from the data, in double "
-        "precision, and the answer was judged by it. Nothing from inside the solver was used."
+        "Mercer reconstructed the optimization problem from the data in double precision "
+        "and verified the solution against it, independently of the solver."
     )
     level, verdict = ("good", "Certified") if found.ok else ("warning", "Not certified")
     said = f"{verdict} to a tolerance of {figure(float(found.tol))}: {clean(found.statement, 600)}."
     blocks: list[Block] = [Note(level, said), *ending(subject.machine)]
-    blocks.append(Paragraph("It does not prove:"))
+    blocks.append(Paragraph("The certificate does not verify:"))
     blocks.append(BulletList(_NOT_PROVEN))
     measured = quantities(found.quantities)
     if measured:
-        blocks.append(Folded("What was measured", (Facts(measured),)))
-    return Section("certificate", "The certificate", lead, tuple(blocks))
+        blocks.append(Folded("Measured quantities", (Facts(measured),)))
+    return Section("certificate", "Certificate", lead, tuple(blocks))
 
 
 def ending(machine: Any) -> list[Block]:
-    """Say why the solver ended."""
+    """State the status of the solver."""
     solution = getattr(machine, "solution_", None)
     if solution is None or not hasattr(solution, "status"):
         return []
-    said = f"{solution.solver} ended after {count(solution.iterations, 'step')} and "
+    said = f"{solution.solver} stopped after {count(solution.iterations, 'iteration')} and "
     said += f"{duration(solution.seconds)}: {solution.status.value}."
     if solution.detail:
         said += f" {clean(solution.detail, 400)}."
@@ -64,7 +64,7 @@ def ending(machine: Any) -> list[Block]:
 
 
 def quantities(found: Any) -> tuple[tuple[str, str], ...]:
-    """Return what was measured, by name."""
+    """Return the measured quantities by name."""
     values = asdict(found) if is_dataclass(found) and not isinstance(found, type) else {}
     return tuple(
         (name.replace("_", " "), figure(value))
@@ -74,40 +74,38 @@ def quantities(found: Any) -> tuple[tuple[str, str], ...]:
 
 
 def verdict(found: Any) -> tuple[str, str, str]:
-    """Return the verdict in a word, its level, and what it says."""
+    """Return whether the model is certified, the level of the note, and the statement."""
     if found is None:
-        return "none", "plain", "this machine has no certificate"
+        return "none", "plain", "this estimator has no certificate"
     word = "Certified" if found.ok else "Not certified"
     return word, "good" if found.ok else "warning", clean(found.statement, 220)
 
 
 # --- bounds --------------------------------------------------------------------------------------
 #
-# What learning theory promises, with its assumptions; what promises nothing says so.
+# Generalization bounds with their assumptions. Vacuous bounds are marked.
 
 
 def bounds(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without bounds."""
     if not subject.bounds:
         return None
     rows = []
     for one in subject.bounds:
-        word = ("plain", "vacuous") if one.vacuous else ("good", "says something")
+        word = ("plain", "vacuous") if one.vacuous else ("good", "not vacuous")
         rows.append(
             (clean(_sentence(one.statement), 300), figure(float(one.value), 3), Bits((word,)))
         )
     assumed = dict.fromkeys(a for one in subject.bounds for a in one.assumptions)
-    note = (
-        "A vacuous bound promises nothing that was not known before; it is shown because a promise "
-    )
-    note += "that is left out is not a promise that holds."
+    note = "A vacuous bound is larger than a trivial one. It is shown because omitting bounds that "
+    note += "do not look favorable would be misleading."
     blocks: list[Block] = [
-        PageTable(("Promise", "At most", ""), tuple(rows), (1,), note=note),
-        Folded("What they assume", (BulletList(tuple(clean(a, 300) for a in assumed)),)),
+        PageTable(("Statement", "Upper bound", ""), tuple(rows), (1,), note=note),
+        Folded("Assumptions", (BulletList(tuple(clean(a, 300) for a in assumed)),)),
     ]
-    lead = "Guarantees that hold for every distribution of the data, not estimates: they are far "
-    lead += "above what is observed, and right about how errors fall with the number of rows."
-    return Section("bounds", "What theory promises", lead, tuple(blocks))
+    lead = "These upper bounds hold for every distribution of the data. They are not estimates: "
+    lead += "they are usually far above the observed error."
+    return Section("bounds", "Generalization bounds", lead, tuple(blocks))
 
 
 def _sentence(text: str) -> str:
@@ -116,11 +114,11 @@ def _sentence(text: str) -> str:
 
 # --- reproduce -----------------------------------------------------------------------------------
 #
-# How to make the model again, and what it takes with it.
+# How to reproduce the model, and which data it contains.
 
 
 def reproduce(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None if nothing is known about the fit."""
     known = subject.settings
     blocks: list[Block] = []
     if known is not None:
@@ -138,27 +136,27 @@ def reproduce(subject: Subject) -> Section | None:
         seconds = [(clean(k, 20), duration(float(v))) for k, v in known.seconds.items()]
         blocks.append(Facts(tuple(facts)))
         blocks.append(Facts(tuple(versions), "Versions"))
-        blocks.append(Facts(tuple(seconds), "Where the time went"))
+        blocks.append(Facts(tuple(seconds), "Time by step"))
         blocks.append(CodeBlock(known.digest, "SHA-256 of the table"))
     if subject.command:
-        blocks.append(CodeBlock(clean_lines(subject.command, 2000), "The command"))
+        blocks.append(CodeBlock(clean_lines(subject.command, 2000), "Command"))
     if subject.python:
-        blocks.append(CodeBlock(clean_lines(subject.python), "The same model in Python"))
+        blocks.append(CodeBlock(clean_lines(subject.python), "Equivalent Python program"))
     if not blocks:
         return None
-    lead = "With the same table, seed and versions this makes the same model again."
-    return Section("reproduce", "How to reproduce it", lead, tuple(blocks))
+    lead = "The same table, seed and versions reproduce the same model."
+    return Section("reproduce", "Reproducibility", lead, tuple(blocks))
 
 
 def privacy(subject: Subject, stored_rows: int) -> Section | None:
-    """Say that the model holds rows of the data, where it does."""
+    """Warn if the model contains training rows."""
     if not stored_rows:
         return None
     said = (
-        f"The model holds {count(stored_rows, 'training row')}, as numbers, and compares new rows "
-        "with them. Whoever has the model file can read them. If the rows are about people, treat "
-        "the model as you treat the data."
+        f"The model contains {count(stored_rows, 'training row')} as numbers and compares new "
+        "rows with them. Anyone with the model file can read them. If the rows describe people, "
+        "protect the model like the data."
     )
-    more = "This page shows values of the data too: ends and means of columns, names of categories "
-    more += "and classes, and points in pictures."
+    more = "This report also shows values from the data: ranges and medians of columns, names of "
+    more += "categories and classes, and samples in plots."
     return Section("privacy", "Privacy", "", (Note("warning", said), Note("info", more)))

@@ -1,4 +1,4 @@
-"""What was chosen and why: contenders beside each other, and the grid of the one taken."""
+"""Report section on model selection: compared kernels and the grid of the selected one."""
 
 from __future__ import annotations
 
@@ -39,39 +39,39 @@ from mercer.report.svg import Points as Dots
 from mercer.report.text import clean, count, figure
 from mercer.selection import Choice, Tuning
 
-_BEST = 10  # points of the grid that are listed
-_AXIS = 14  # values of a parameter that a heat map has room for
-_KERNEL = 90  # letters of a kernel
+_BEST = 10  # grid points in the table
+_AXIS = 14  # largest number of values per parameter in a heat map
+_KERNEL = 90  # characters of a kernel
 _DECIMALS = re.compile(r"\d+\.\d{3,}(?:e[+-]?\d+)?")
 
 
 def choice(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section."""
     blocks: list[Block] = []
     found = subject.choice
     lead = ""
     if found is not None:
         folds = found.contenders[found.chosen].tuning.scores.shape[1]
         lead = (
-            f"{count(len(found.contenders), 'kernel')} compared on the same "
-            f"{count(folds, 'fold')}, each with its parameters tuned. {found.reason}"
+            f"{count(len(found.contenders), 'kernel')} with tuned hyperparameters compared on "
+            f"the same {count(folds, 'fold')}. {found.reason}"
         )
         blocks += [contenders_table(found), *tuning_blocks(found)]
     blocks.append(Facts(tuple(parameters(subject.machine).items())))
     said = dict.fromkeys([*(found.notes if found is not None else ()), *subject.notes])
     if found is not None:
-        said.pop(found.reason, None)  # it stands above
+        said.pop(found.reason, None)  # already in the lead
     if said:
-        blocks.append(Paragraph("What was decided on the way:"))
+        blocks.append(Paragraph("Other decisions:"))
         blocks.append(BulletList(tuple(clean(note, 400) for note in list(said)[:40])))
     if found is None and subject.evaluation is not None:
-        lead = "No kernels were compared: the machine was given."
-    title = "What was chosen, and why" if found is not None else "The machine"
+        lead = "No kernels were compared because the estimator was specified."
+    title = "Model selection" if found is not None else "Estimator"
     return Section("choice", title, lead, tuple(blocks))
 
 
 def contenders_table(found: Choice) -> PageTable:
-    """Write the kernels that were compared."""
+    """List the kernels that were compared."""
     means = [float(one.tuning.mean[one.tuning.best]) for one in found.contenders]
     errors = [float(one.tuning.standard_error[one.tuning.best]) for one in found.contenders]
     low = min(m - e for m, e in zip(means, errors, strict=True) if math.isfinite(m))
@@ -88,16 +88,17 @@ def contenders_table(found: Choice) -> PageTable:
         )  # fmt: skip
     metric = found.contenders[found.chosen].tuning.metric
     return PageTable(
-        ("Kernel", "Score", "", "Behind the best", "Settings", "Time"), tuple(rows), (1, 3, 4, 5),
-        marked=found.chosen, title="Contenders",
-        note=f"Mean over the folds of the best setting of each ({_metric(metric)}; larger is "
-        "better) ± its standard error, and how far it is behind the best on the same folds. The "
-        "marked one was taken.",
+        ("Kernel", "Score", "", "Difference to best", "Candidates", "Time"),
+        tuple(rows), (1, 3, 4, 5),
+        marked=found.chosen, title="Compared kernels",
+        note=f"Score: mean of the best candidate over the folds ({_metric(metric)}; larger is "
+        "better) ± standard error. The difference to the best is computed on the same folds. "
+        "The selected kernel is marked.",
     )  # fmt: skip
 
 
 def tuning_blocks(found: Choice) -> list[Block]:
-    """Draw and list the grid of the family that was taken, and of the others' in small."""
+    """Draw the grids of all kernels, and list the best candidates of the selected one."""
     taken = found.contenders[found.chosen]
     figures = [grid_figure(taken.name, taken.tuning)]
     others = [
@@ -106,15 +107,15 @@ def tuning_blocks(found: Choice) -> list[Block]:
         if k != found.chosen
     ]
     blocks: list[Block] = [Figures(tuple(f for f in figures if f is not None))]
-    blocks.append(Folded("The best settings", (points_table(taken.tuning),)))
+    blocks.append(Folded("Best candidates", (points_table(taken.tuning),)))
     drawn = tuple(f for f in others if f is not None)
     if drawn:
-        blocks.append(Folded("Grids of the other kernels", (Figures(drawn),)))
+        blocks.append(Folded("Grids of other kernels", (Figures(drawn),)))
     return blocks
 
 
 def points_table(tuning: Tuning) -> PageTable:
-    """List the best settings."""
+    """List the best candidates."""
     mean, error = tuning.mean, tuning.standard_error
     order = np.argsort(-np.where(np.isnan(mean), -np.inf, mean), kind="stable")[:_BEST]
     rows = tuple(
@@ -122,12 +123,12 @@ def points_table(tuning: Tuning) -> PageTable:
         for k in map(int, order)
     )
     left = len(tuning.points) - len(rows)
-    note = " ".join(tuning.notes) + (f" And {left} more settings." if left > 0 else "")
-    return PageTable(("Setting", "Score"), rows, (1,), note=clean(note.strip(), 600))
+    note = " ".join(tuning.notes) + (f" And {left} more candidates." if left > 0 else "")
+    return PageTable(("Candidate", "Score"), rows, (1,), note=clean(note.strip(), 600))
 
 
 def grid_figure(name: str, tuning: Tuning) -> Figure | None:
-    """Draw the scores over one or two parameters; of further ones the best value counts."""
+    """Draw the scores over one or two parameters, maximized over the others."""
     flat = [_numbers(point) for point in tuning.points]
     levels: dict[str, list[float]] = {}
     for key in dict.fromkeys(key for point in flat for key in point):
@@ -138,10 +139,10 @@ def grid_figure(name: str, tuning: Tuning) -> Figure | None:
     keys = sorted(levels, key=lambda key: (key == "factor", -len(levels[key])))[:2]
     if not keys:
         return None
-    title = f"Scores over the grid: {clean(name, 40)}"
+    title = f"Grid scores: {clean(name, 40)}"
     if len(keys) == 1 or max(len(levels[key]) for key in keys) > _AXIS:
         return Figure(title, _curve(title, keys[0], flat, tuning), "Mean and standard error over "
-                      "the folds. The dashed line marks the setting that was taken.")  # fmt: skip
+                      "the folds. The dashed line marks the selected value.")  # fmt: skip
     down, across = keys[1], keys[0]
     table, best = _grid(flat, tuning.mean, levels[down], levels[across], down, across, tuning.best)
     drawing = heat_map(
@@ -154,8 +155,10 @@ def grid_figure(name: str, tuning: Tuning) -> Figure | None:
         said=[[_score(v) for v in row] for row in table],
     )  # fmt: skip
     more = len(levels) - 2
-    rest = f" Of {count(more, 'more parameter')} the best value." if more > 0 else ""
-    return Figure(title, drawing, f"Darker is better; the frame is the setting taken.{rest}")
+    rest = f" Maximized over {count(more, 'other parameter')}." if more > 0 else ""
+    return Figure(
+        title, drawing, f"Darker is better. The frame marks the selected candidate.{rest}"
+    )
 
 
 def _grid(
@@ -191,12 +194,12 @@ def _curve(title: str, key: str, flat: list[dict[str, float]], tuning: Tuning) -
     marks: list[Any] = [Whiskers(at, mean - error, mean + error), Line(at, mean), Dots(at, mean)]
     taken = flat[tuning.best].get(key)
     if taken is not None:
-        marks.append(Rule(taken, "taken"))
+        marks.append(Rule(taken, "selected"))
     return chart(title, f"Score against {_short(key)}.", x, y, marks)
 
 
 def _numbers(point: Mapping[str, Any]) -> dict[str, float]:
-    """Return the numbers of a setting; those of a kernel by their names."""
+    """Return the numbers of a candidate, including the parameters of kernels."""
     found: dict[str, float] = {}
     for key, value in point.items():
         inner = value.get_params() if isinstance(value, Kernel) else {key: value}
@@ -208,7 +211,7 @@ def _numbers(point: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _score(value: float) -> str:
-    """Write a score without the zero before its point, which leaves room for a digit."""
+    """Write a score without its leading zero to save space."""
     return f"{value:.3f}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3g}"
 
 
@@ -225,7 +228,7 @@ def _short(name: str) -> str:
 
 
 def _metric(name: str) -> str:
-    return "the machine's own score" if name == "score" else clean(name, 60)
+    return "the estimator's default score" if name == "score" else clean(name, 60)
 
 
 def shortened(value: Any) -> str:
@@ -240,8 +243,8 @@ def shortened(value: Any) -> str:
 
 
 def parameters(machine: Any) -> dict[str, str]:
-    """Return the machine, its kernel and its parameters, as they are after the fit."""
-    found = {"Machine": type(machine).__name__}
+    """Return the estimator, its kernel and its parameters after the fit."""
+    found = {"Estimator": type(machine).__name__}
     kernel = getattr(machine, "kernel_", None)
     if kernel is not None:
         found["Kernel"] = clean(shortened(kernel), 200)

@@ -27,17 +27,17 @@ from mercer.report.text import clean, count, share
 
 # --- classification ------------------------------------------------------------------------------
 #
-# How good a classifier is: ROC curve, calibration, confusion, and each class by itself.
+# ROC curve, calibration, confusion matrix, and precision and recall by class.
 
-_CURVE = 300  # corners of a ROC curve that are drawn
-_CELLS = 12  # classes of a confusion matrix with a figure in each cell
-_IMAGE = 1000  # classes of one that is drawn at all
+_CURVE = 300  # largest number of points of a ROC curve
+_CELLS = 12  # largest confusion matrix with numbers in its cells
+_IMAGE = 1000  # largest confusion matrix that is drawn
 _CLASSES = 30  # rows of the table of classes
-_PAIRS = 8  # confusions that are named
+_PAIRS = 8  # confused pairs in the table
 
 
 def classification_blocks(subject: Subject, found: Evaluation) -> list[Block]:
-    """Write what there is to see about a classifier."""
+    """Build the plots and tables of a classifier."""
     figures = [
         roc_figure(subject, found),
         calibration_figure(found),
@@ -63,36 +63,37 @@ def roc_figure(subject: Subject, found: Evaluation) -> Figure | None:
     if len(x) > _CURVE:
         keep = np.unique(np.linspace(0, len(x) - 1, _CURVE).astype(int))
         x, y = x[keep], y[keep]
-    unit = linear([0.0, 1.0], "negative rows called positive")
-    up = linear([0.0, 1.0], "positive rows called positive")
+    unit = linear([0.0, 1.0], "false positive rate")
+    up = linear([0.0, 1.0], "true positive rate")
     drawing = chart(
         "ROC curve",
-        f"True positive rate against false positive rate; the area under it is "
+        f"True positive rate against false positive rate; area under the curve: "
         f"{found.roc.area:.3f}.",
         unit,
         up,
         [Line([0, 1], [0, 1], 6, dashed=True), Line(x, y, 0)],
     )
-    positive = "" if subject.positive is None else f" Positive is “{clean(subject.positive, 40)}”."
+    positive = (
+        "" if subject.positive is None else f" Positive class: “{clean(subject.positive, 40)}”."
+    )
     return Figure(
         "ROC curve",
         drawing,
-        f"Area {found.roc.area:.3f}: the chance that a positive row scores above a negative one."
-        f"{positive} Dashed: guessing.",
+        f"Area {found.roc.area:.3f}: probability that a positive row scores higher than a negative "
+        f"row.{positive} Dashed line: random guessing.",
     )
 
 
 def calibration_figure(found: Evaluation) -> Figure | None:
-    """Draw predicted probabilities beside what came."""
+    """Draw observed fractions against predicted probabilities."""
     table = found.calibration
     if table is None:
         return None
     drawing = chart(
         "Calibration",
-        f"Observed share against predicted probability; they differ by {table.error:.3f} on "
-        "average.",
+        f"Observed fraction against predicted probability; mean difference: {table.error:.3f}.",
         linear([0.0, 1.0], "predicted probability"),
-        linear([0.0, 1.0], "observed share"),
+        linear([0.0, 1.0], "observed fraction"),
         [
             Line([0, 1], [0, 1], 6, dashed=True),
             Whiskers(table.predicted, table.low, table.high),
@@ -102,14 +103,14 @@ def calibration_figure(found: Evaluation) -> Figure | None:
     return Figure(
         "Calibration",
         drawing,
-        f"A dot is {_between(table.count)} of like probability, with the interval of what was "
-        f"observed. On average they differ by {share(table.error)}. Dashed: probabilities that "
-        "mean what they say.",
+        f"Each dot represents {_between(table.count)} with similar probability, with the interval "
+        f"of the observed fraction. Mean difference: {share(table.error)}. Dashed line: perfect "
+        "calibration.",
     )
 
 
 def confusion_figure(subject: Subject) -> Figure | None:
-    """Draw which classes are taken for which."""
+    """Draw the confusion matrix."""
     found = subject.evaluation
     if found is None or found.confusion is None or len(subject.classes) > _IMAGE:
         return None
@@ -117,16 +118,18 @@ def confusion_figure(subject: Subject) -> Figure | None:
     rates = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     said = "Rows by true class (down) and predicted class (across)."
     if len(names) > _CELLS:
-        return Figure("Confusion", matrix("Confusion", said, rates), f"{said} Darker is more.")
+        return Figure(
+            "Confusion", matrix("Confusion", said, rates), f"{said} Darker cells have more rows."
+        )
     drawing = heat_map(
         "Confusion", said, rates, names, names, row_label="true", column_label="predicted",
         said=[[f"{n:,}" for n in row] for row in counts.tolist()], low=0.0,
     )  # fmt: skip
-    return Figure("Confusion", drawing, f"{said} The shade is the share of the true class.")
+    return Figure("Confusion", drawing, f"{said} The shade is the fraction of the true class.")
 
 
 def class_table(classes: tuple[object, ...], confusion: Array) -> PageTable:
-    """Write recall and precision of each class."""
+    """List recall and precision by class."""
     counts = np.asarray(confusion)
     right = np.diag(counts)
     true, called = counts.sum(axis=1), counts.sum(axis=0)
@@ -140,16 +143,16 @@ def class_table(classes: tuple[object, ...], confusion: Array) -> PageTable:
              f"{both:.3f}")
         )  # fmt: skip
     left = len(classes) - len(rows)
-    note = "Recall: of the rows of the class, how many were found. Precision: of the rows called "
-    note += "so, how many are. F1 is their harmonic mean."
+    note = "Recall: fraction of the rows of the class that are predicted as such. Precision: "
+    note += "fraction of the rows predicted as the class that belong to it. F1: harmonic mean."
     if left > 0:
-        note += f" The {len(rows)} largest classes; and {left:,} more."
+        note += f" The table shows the {len(rows)} largest of {len(classes):,} classes."
     head = ("Class", "Rows", "Recall", "Precision", "F1")
-    return PageTable(head, tuple(rows), (1, 2, 3, 4), title="Class by class", note=note)
+    return PageTable(head, tuple(rows), (1, 2, 3, 4), title="Scores by class", note=note)
 
 
 def confused_pairs(classes: tuple[object, ...], confusion: Array) -> PageTable:
-    """Write the confusions that happen most."""
+    """List the pairs of classes that are confused most often."""
     wrong = np.asarray(confusion).copy()
     np.fill_diagonal(wrong, 0)
     most = np.argsort(-wrong, axis=None, kind="stable")[:_PAIRS]
@@ -158,7 +161,7 @@ def confused_pairs(classes: tuple[object, ...], confusion: Array) -> PageTable:
         for i, j in zip(*np.unravel_index(most, wrong.shape), strict=True)
         if wrong[i, j]
     ]
-    return PageTable(("True", "Taken for", "Rows"), tuple(rows), (2,), title="Most confused")
+    return PageTable(("True", "Predicted", "Rows"), tuple(rows), (2,), title="Most confused")
 
 
 def _ratio(part: float, whole: float) -> float:
@@ -172,11 +175,11 @@ def _between(counts: Array) -> str:
 
 # --- margins -------------------------------------------------------------------------------------
 #
-# Margins: how far judged rows are on the right side, and which rows carry the answer.
+# Margins of the evaluated rows, and the fraction of support vectors.
 
 
 def margin_figure(subject: Subject) -> Figure | None:
-    """Draw how far judged rows are on the right side."""
+    """Draw the margins of the evaluated rows."""
     found = subject.evaluation
     if subject.task != "classification" or found is None or found.scores is None:
         return None
@@ -187,21 +190,22 @@ def margin_figure(subject: Subject) -> Figure | None:
     inside = float(((margin >= 0) & (margin < 1)).mean())
     drawing = histogram(
         "Margins",
-        f"How far judged rows are on the right side: {share(wrong)} are on the wrong one.",
+        f"Margins of the evaluated rows: {share(wrong)} are misclassified.",
         {"rows": np.clip(margin, *np.quantile(margin, [0.002, 0.998]))},
-        "margin: decision value on the right side",
+        "margin: decision value of the true class",
         marks=[Rule(0.0, "boundary"), Rule(1.0, "")],
     )
     return Figure(
-        "Margins of judged rows",
+        "Margins",
         drawing,
-        f"{share(wrong)} on the wrong side (below 0), {share(inside)} right but close (0 to 1), "
-        f"{share(1 - wrong - inside)} beyond. Farthest values are drawn at the ends.",
+        f"Of the evaluated rows, {share(wrong)} are misclassified (margin below 0), "
+        f"{share(inside)} are inside the margin (0 to 1) and {share(1 - wrong - inside)} beyond "
+        "it. Extreme values are drawn at the ends.",
     )
 
 
 def margins(scores: Array, truth: Array, classes: tuple[Any, ...], positive: Any) -> Array | None:
-    """Return the decision value of the true class, less the best of the others."""
+    """Return the decision value of the true class minus the largest other one."""
     values = np.asarray(scores, dtype=np.float64)
     place = {label: k for k, label in enumerate(classes)}
     try:
@@ -222,15 +226,15 @@ def margins(scores: Array, truth: Array, classes: tuple[Any, ...], positive: Any
 
 
 def support_figure(subject: Subject) -> Figure | None:
-    """Draw which share of the training rows carries the answer."""
+    """Draw the fractions of support vectors and bound support vectors."""
     found = getattr(subject.certificate, "quantities", None)
     support, bound = (getattr(found, f"{n}_fraction", None) for n in ("support", "bound"))
     if support is None or bound is None:
         return None
     if subject.task == "classification":
-        names = ["beyond the margin", "on the margin", "inside or wrong"]
+        names = ["beyond the margin", "on the margin", "inside or misclassified"]
     else:
-        names = ["inside the tube", "on its edge", "outside"]
+        names = ["inside the tube", "on its boundary", "outside"]
     parts = [1 - float(support), float(support) - float(bound), float(bound)]
     said = [share(part) for part in parts]
     drawing = bars(
@@ -242,6 +246,6 @@ def support_figure(subject: Subject) -> Figure | None:
     return Figure(
         "Support vectors",
         drawing,
-        f"{share(float(support))} of the training rows carry the answer; without the others "
-        "it would be the same.",
+        f"{share(float(support))} of the training rows are support vectors. Without the other "
+        "rows, the solution would be the same.",
     )

@@ -18,27 +18,27 @@ from mercer.selection.folds import count_rows
 
 # --- cost ----------------------------------------------------------------------------------------
 #
-# What a prediction costs: time a row, bytes of the model, rows that it compares with.
+# Prediction cost: time per row, size of the model, stored training rows.
 
-_FEW, _ROWS = 100, 1000  # predicted to measure the time of one: at first few
+_FEW, _ROWS = 100, 1000  # batch sizes of the first and the second measurement
 _REPEATS = 3
-_PATIENCE = 1.0  # seconds that a batch of many may take
+_PATIENCE = 1.0  # most seconds for the larger batch
 
 
 @dataclass(frozen=True)
 class Cost:
-    """What was measured.
+    """Prediction cost of a model.
 
     Attributes
     ----------
     seconds : float
-        To predict a row, of a batch; NaN where it could not be tried.
+        Time per row in a batch. NaN if it could not be measured.
     batch : int
         Rows of the batch.
     n_bytes : int
-        Of the pickled pipeline.
+        Size of the pickled pipeline.
     stored_rows : int
-        Training rows that the machine keeps.
+        Number of training rows that the estimator stores.
     """
 
     seconds: float
@@ -48,32 +48,32 @@ class Cost:
 
 
 def measure(subject: Subject) -> Cost:
-    """Predict some rows, and weigh the model."""
+    """Measure the prediction time and the size of a model."""
     seconds, batch = _time(subject)
     return Cost(seconds, batch, _weigh(subject), stored_rows(subject.machine))
 
 
 def cost(subject: Subject, found: Cost) -> Section:
-    """Write the section."""
+    """Build the section."""
     facts = []
     if np.isfinite(found.seconds):
-        facts.append(("A row, in a batch", duration(found.seconds)))
-        facts.append(("Rows a second", _rate(found.seconds)))
-    facts.append(("Size of the model", size(found.n_bytes)))
+        facts.append(("Time per row, in a batch", duration(found.seconds)))
+        facts.append(("Rows per second", _rate(found.seconds)))
+    facts.append(("Model size", size(found.n_bytes)))
     if found.stored_rows:
-        facts.append(("Training rows it keeps", count(found.stored_rows)))
+        facts.append(("Stored training rows", count(found.stored_rows)))
         kind = support_share(subject)
         if kind is not None:
-            facts.append(("Share of support vectors", share(kind)))
-    lead = f"Measured while this report was written, on {count(found.batch, 'row')} at once, all "
-    lead += "preparation included; single rows take longer, other machines other times."
+            facts.append(("Fraction of support vectors", share(kind)))
+    lead = f"Measured on this computer with {count(found.batch, 'row')} in a batch, including "
+    lead += "preprocessing. Single rows take longer."
     if not np.isfinite(found.seconds):
-        lead = "No rows were given to measure time by."
-    return Section("cost", "What a prediction costs", lead, (Facts(tuple(facts)),))
+        lead = "The time was not measured: the report has no rows to predict."
+    return Section("cost", "Prediction cost", lead, (Facts(tuple(facts)),))
 
 
 def stored_rows(machine: Any) -> int:
-    """Return how many training rows a machine keeps to compare new ones with."""
+    """Return the number of training rows that an estimator stores."""
     support = getattr(machine, "support_vectors_", None)
     if support is not None and getattr(support, "shape", (0,))[0]:
         return int(support.shape[0])
@@ -85,7 +85,7 @@ def stored_rows(machine: Any) -> int:
 
 
 def support_share(subject: Subject) -> float | None:
-    """Return which share of the rows are support vectors, where the certificate has it."""
+    """Return the fraction of support vectors, or None if the certificate has none."""
     found = getattr(getattr(subject.certificate, "quantities", None), "support_fraction", None)
     return None if found is None else float(found)
 
@@ -100,7 +100,7 @@ def _time(subject: Subject) -> tuple[float, int]:
     try:
         few = sampled(total, _FEW)
         some = take(subject.rows, few)
-        best = min(_seconds(predict, some) for _ in range(_REPEATS))  # the first one warms up
+        best = min(_seconds(predict, some) for _ in range(_REPEATS))  # the first run warms up
         index = sampled(total, _ROWS)
         if len(index) == len(few) or best * _ROWS / max(len(few), 1) > _PATIENCE:
             return best / max(len(few), 1), len(few)
@@ -118,18 +118,18 @@ def _seconds(predict: Any, rows: Any) -> float:
 
 
 def _weigh(subject: Subject) -> int:
-    """Return the bytes of the pickled model; its arrays are counted, not copied."""
+    """Return the size of the pickled model without copying its arrays."""
     model = getattr(subject.predictor, "pipeline", subject.predictor)
     arrays: list[pickle.PickleBuffer] = []
     try:
         rest = pickle.dumps(model, protocol=5, buffer_callback=arrays.append)
-    except (TypeError, AttributeError, pickle.PicklingError):  # functions of the user's own
+    except (TypeError, AttributeError, pickle.PicklingError):  # user-defined functions
         return 0
     return len(rest) + sum(one.raw().nbytes for one in arrays)
 
 
 def _rate(seconds: float) -> str:
-    """Write how many rows a second that is, with two digits that count."""
+    """Write rows per second with two significant digits."""
     rate = 1 / max(seconds, 1e-9)
     digits = max(int(math.log10(rate)) - 1, 0)
     return count(round(rate, -digits))
@@ -137,42 +137,42 @@ def _rate(seconds: float) -> str:
 
 # --- importance ----------------------------------------------------------------------------------
 #
-# What matters: how much worse the model gets when a column is shuffled.
+# Permutation importance of the columns.
 
 _BARS = 20
 
 
 def importance(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without an evaluation."""
     found = subject.evaluation
     if found is None or not (found.importance or found.importance_note):
         return None
     note = clean(found.importance_note, 400).replace("R^2", "R²")
     if not found.importance:
-        return Section("importance", "What matters", "", (Paragraph(note),))
+        return Section("importance", "Feature importance", "", (Paragraph(note),))
     shown = found.importance[:_BARS]
     drawing = bars(
-        "Importance of columns",
-        "Loss of the score when the entries of a column are shuffled: "
+        "Permutation importance",
+        "Decrease of the score if the entries of a column are permuted: "
         + "; ".join(f"{clean(one.column, 30)} {one.drop:.3g}" for one in shown[:8]),
         [clean(one.column, 40) for one in shown],
         [one.drop for one in shown],
         errors=[one.error for one in shown],
-        label="loss of the score",
+        label="decrease of the score",
         said=[f"{one.drop:.3f}".replace("-", "−") for one in shown],
     )
     left = found.importance[_BARS:]
     more = f" And {count(len(left), 'more column')}, none above {left[0].drop:.2g}." if left else ""
     idle = [one.column for one in found.importance if one.drop <= one.error]
-    lead = "How much worse the score gets on the judged rows when the entries of a column are "
-    lead += "shuffled among them, so that it tells nothing. Columns that say the same stand in for "
-    lead += "each other: each may then look as if it did not matter."
+    lead = "Decrease of the score on the evaluated rows if the entries of a column are randomly "
+    lead += "permuted. If two columns are correlated, the model can use either, so both may appear "
+    lead += "unimportant."
     said = f"{note}{more}"
-    blocks: list[Paragraph | Figure] = [Figure("Importance of columns", drawing, said)]
+    blocks: list[Paragraph | Figure] = [Figure("Permutation importance", drawing, said)]
     if idle:
         blocks.append(
             Paragraph(
-                f"{count(len(idle), 'column')} cannot be told from chance: {listed(idle, 8)}."
+                f"Importance within the error for {count(len(idle), 'column')}: {listed(idle, 8)}."
             )
         )
-    return Section("importance", "What matters", lead, tuple(blocks))
+    return Section("importance", "Feature importance", lead, tuple(blocks))

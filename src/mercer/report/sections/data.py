@@ -1,4 +1,4 @@
-"""The data: kinds of columns, gaps, distributions, and what looks odd."""
+"""Report section on the data: column kinds, missing values, distributions and findings."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from mercer.report.svg import Drawing, small_histogram
 from mercer.report.svg.figures import small_columns
 from mercer.report.text import clean, count, figure, listed, share
 
-_COLUMNS = 40  # shown one by one
-_ROWS = 20_000  # that values are counted in
+_COLUMNS = 40  # in the table
+_ROWS = 20_000  # subsample for counts and histograms
 _FINDINGS = 12
-_CATEGORIES = 6  # columns of a small histogram of words
+_CATEGORIES = 6  # bars of a histogram of categories
 _LEVELS = {"error": "error", "warning": "warning"}
 
 
 def data(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without a table."""
     table = subject.table
     if table is None or not hasattr(table, "kinds"):
         return None
@@ -34,11 +34,11 @@ def data(subject: Subject) -> Section | None:
     lead = f"{count(len(table), 'row')} and {count(len(names), 'column')}: {said}."
     checked = [] if subject.findings is None else findings(subject.findings)
     blocks = [*checked, columns_table(subject, names)]
-    return Section("data", "The data", lead, tuple(blocks))
+    return Section("data", "Data", lead, tuple(blocks))
 
 
 def findings(found: Sequence[Any]) -> list[Block]:
-    """Write what looks odd, worst first."""
+    """List the findings, most severe first."""
     order = {"error": 0, "warning": 1}
     worst = sorted(found, key=lambda one: order.get(_level(one), 2))
     blocks: list[Block] = [
@@ -47,7 +47,7 @@ def findings(found: Sequence[Any]) -> list[Block]:
     if len(worst) > _FINDINGS:
         blocks.append(Note("info", f"And {count(len(worst) - _FINDINGS, 'more finding')}."))
     if not blocks:
-        blocks.append(Note("good", "The checks of the table found nothing odd."))
+        blocks.append(Note("good", "The checks of the table found no problems."))
     return blocks
 
 
@@ -57,7 +57,7 @@ def _level(finding: Any) -> str:
 
 
 def columns_table(subject: Subject, names: list[str]) -> PageTable:
-    """Describe columns one by one, the target first."""
+    """Describe the columns, the target first."""
     table, target = subject.table, subject.target
     order = [name for name in names if name == target] + [n for n in names if n != target]
     codes = _codes(subject.findings or ())
@@ -69,15 +69,15 @@ def columns_table(subject: Subject, names: list[str]) -> PageTable:
     ]
     left = order[_COLUMNS:]
     note = f"And {count(len(left), 'more column')}: {listed(left, 6)}." if left else ""
-    note += " Heights of histograms of numbers are square roots of counts, to show the tails."
+    note += " Bar heights of numeric histograms are square roots of counts, to show the tails."
     if len(some) < len(table):
-        note += f" Counted in {count(len(some))} of {count(len(table), 'row')}, drawn by chance."
+        note += f" Based on a random sample of {count(len(some))} of {count(len(table), 'row')}."
     head = ("Column", "Kind", "Missing", "Distinct", "Values", "Distribution", "")
-    return PageTable(head, tuple(rows), (2, 3), title="Column by column", note=note.strip())
+    return PageTable(head, tuple(rows), (2, 3), title="Columns", note=note.strip())
 
 
 def _codes(found: Sequence[Any]) -> dict[str, list[tuple[str, str]]]:
-    """Return findings by column, in a word each."""
+    """Return the codes of the findings by column."""
     by_column: dict[str, list[tuple[str, str]]] = {}
     for one in found:
         for name in list(getattr(one, "columns", ()))[:1000]:
@@ -112,7 +112,7 @@ def _row(
 
 
 def missing(values: Array) -> Array:
-    """Return where entries are missing."""
+    """Return a mask of missing entries."""
     if values.dtype.kind == "f":
         return np.asarray(np.isnan(values))
     if values.dtype.kind in "mM":
@@ -123,7 +123,7 @@ def missing(values: Array) -> Array:
 
 
 def describe(values: Array, kind: str) -> tuple[str, Drawing | str, int]:
-    """Return values in words, their distribution, and how many different ones there are."""
+    """Return a summary of the values, a plot, and the number of distinct values."""
     if not len(values):
         return "none", "", 0
     if values.dtype.kind in "fiub":
@@ -137,7 +137,7 @@ def describe(values: Array, kind: str) -> tuple[str, Drawing | str, int]:
     different = Counter(words)
     if kind in ("text", "identifier"):
         lengths = np.array([len(one) for one in words])
-        said = f"{count(int(np.median(lengths)), 'letter')} in the middle"
+        said = f"median length {count(int(np.median(lengths)), 'character')}"
         return said, small_histogram(lengths, f"Lengths: {said}"), len(different)
     common = different.most_common(_CATEGORIES)
     said = listed([f"{clean(word, 20)} ({share(n / len(words), 0)})" for word, n in common[:3]], 3)
@@ -151,7 +151,7 @@ def _numbers(values: Array) -> tuple[str, Drawing | str, int]:
     numbers = values.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
     if not len(finite):
-        return "no finite number", "", 0
+        return "no finite values", "", 0
     low, middle, high = (float(np.quantile(finite, q)) for q in (0.0, 0.5, 1.0))
     said = f"{figure(low, 3)} to {figure(high, 3)}, median {figure(middle, 3)}"
     different = np.unique(finite)

@@ -1,4 +1,4 @@
-"""Report section on performance: metrics with intervals, and pictures of a regression's errors."""
+"""Report section on performance: metrics with intervals, and residual plots."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from mercer.report.subject import Subject, sampled
 from mercer.report.svg import Drawing, Line, Points, Rule, chart, histogram, interval, linear
 from mercer.report.text import clean, count, figure, share
 
-_POINTS = 800  # rows in a picture
+_POINTS = 800  # rows in a plot
 _SHARES = ("accuracy", "balanced accuracy")
 
 _KINDS = {
-    "held-out": "that were held out: neither preparation nor choice nor fit has seen them",
-    "test table": "of another table, which took no part in the fit",
+    "held-out": "that were held out; preprocessing, kernel selection and fitting did not use them",
+    "test table": "of the test table, which was not used for the fit",
     "cross-validated": (
-        "that were each predicted by a fit without them, at the same parameters; a little too kind "
-        "where the same rows chose these"
+        "by cross-validation with the selected hyperparameters; slightly optimistic if the same "
+        "rows were used to select them"
     ),
-    "training": "that the machine was fitted to, which flatters every model",
+    "training": "of the training set, which is optimistic for every model",
 }
 
 
 def quality(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without an evaluation."""
     found = subject.evaluation
     if found is None:
         return None
     where = _KINDS.get(found.kind, found.kind)
-    lead = f"Judged by {count(len(found.truth), 'row')} {where}."
+    lead = f"Evaluated on {count(len(found.truth), 'row')} {where}."
     blocks: list[Block] = [metrics_table(found)]
     mean, error = found.cross_validated
     if math.isfinite(mean):
@@ -41,16 +41,16 @@ def quality(subject: Subject) -> Section | None:
         score = {"r2": "R²"}.get(found.scoring, clean(found.scoring, 60))
         blocks.append(
             Paragraph(
-                f"In the comparison that chose the parameters, the mean {score} over the folds was "
-                f"{figure(mean)}{known}. A choice among many looks better there than it is."
+                f"During model selection, the mean {score} over the folds was "
+                f"{figure(mean)}{known}. The maximum over many candidates is optimistic."
             )
         )
     make = classification_blocks if subject.task == "classification" else regression_blocks
-    return Section("quality", "How good it is", lead, (*blocks, *make(subject, found)))
+    return Section("quality", "Performance", lead, (*blocks, *make(subject, found)))
 
 
 def metrics_table(found: Evaluation) -> PageTable:
-    """Write all figures with their intervals."""
+    """List all metrics with their intervals."""
     rows = tuple(
         (
             metric_name(one) + (", lower is better" if one.better == "lower" else ""),
@@ -62,11 +62,11 @@ def metrics_table(found: Evaluation) -> PageTable:
         for one in found.metrics
     )
     methods = sorted({one.method for one in found.metrics if has_interval(one) and one.method})
-    note = f"Intervals of {100 * found.level:g} % ({', '.join(methods)})." if methods else ""
+    note = f"{100 * found.level:g} % intervals: {', '.join(methods)}." if methods else ""
     constant = any(math.isfinite(one.baseline) for one in found.metrics)
     if constant:
-        note += " The tick is the constant answer: the best that does not look at the row."
-    head = ("Figure", "Value", "Interval", "", "Constant answer")
+        note += " Tick: the best constant prediction."
+    head = ("Metric", "Value", "Interval", "", "Constant prediction")
     return PageTable(head, rows, numbers=(1, 2, 4), note=note.strip())
 
 
@@ -77,7 +77,7 @@ def metric_name(metric: Metric) -> str:
 
 
 def say(metric: Metric, value: float) -> str:
-    """Write a figure of a metric: shares in per cent."""
+    """Write the value of a metric; fractions as percentages."""
     if not math.isfinite(value):
         return "–"
     if metric.name in _SHARES:
@@ -86,12 +86,12 @@ def say(metric: Metric, value: float) -> str:
 
 
 def has_interval(metric: Metric) -> bool:
-    """Return whether it is known how sure the figure is."""
+    """Return whether a metric has an interval."""
     return math.isfinite(metric.low) and math.isfinite(metric.high)
 
 
 def drawn(metric: Metric, width: float = 130.0) -> Drawing | str:
-    """Draw a figure with its interval, on a scale that begins at the constant answer."""
+    """Draw a metric with its interval, on a scale that starts at the constant prediction."""
     if not has_interval(metric) or not math.isfinite(metric.value):
         return ""
     base = metric.baseline if math.isfinite(metric.baseline) else metric.low
@@ -108,19 +108,19 @@ def drawn(metric: Metric, width: float = 130.0) -> Drawing | str:
 
 
 def perfect(metric: Metric) -> float | None:
-    """Return what a metric is at best."""
+    """Return the best possible value of a metric."""
     if metric.better == "lower":
         return 0.0
     return 1.0
 
 
 def main_metric(found: Evaluation | None) -> Metric | None:
-    """Return the figure that is shown first."""
+    """Return the first metric."""
     return found.metrics[0] if found is not None and found.metrics else None
 
 
 def regression_blocks(subject: Subject, found: Evaluation) -> list[Block]:
-    """Write what there is to see about a regression."""
+    """Build the plots and facts of a regression."""
     truth = np.asarray(found.truth, dtype=np.float64)
     predicted = np.asarray(found.predictions, dtype=np.float64)
     if truth.ndim != 1 or not len(truth):
@@ -139,35 +139,35 @@ def _scatter(subject: Subject, truth: np.ndarray, predicted: np.ndarray) -> Figu
     axis = linear(both, f"true {name}")
     ends = [axis.low, axis.high]
     drawing = chart(
-        "Prediction and truth",
-        "Predicted value of each row against its true value; a perfect model has all dots on the "
+        "Predicted and true values",
+        "Predicted value against true value of each row. Dots of exact predictions are on the "
         "dashed line.",
         axis,
         linear(both, "predicted"),
         [Points(truth[some], predicted[some], 0, size=3.4), Line(ends, ends, 6, dashed=True)],
     )
-    said = "On the dashed line the prediction is right."
-    return Figure("Prediction and truth", drawing, _with_count(len(some), len(truth), said))
+    said = "Dashed line: exact predictions."
+    return Figure("Predicted and true values", drawing, _with_count(len(some), len(truth), said))
 
 
 def _residuals(left: np.ndarray) -> Figure:
     drawing = histogram(
-        "Residuals", "How often each size of error occurs.", {"residual": left},
-        "truth less prediction", marks=[Rule(0.0)],
+        "Residuals", "Histogram of the residuals.", {"residual": left},
+        "true minus predicted", marks=[Rule(0.0)],
     )  # fmt: skip
-    return Figure("Residuals", drawing, "Truth less prediction, of all rows that were judged.")
+    return Figure("Residuals", drawing, "True minus predicted values of the evaluated rows.")
 
 
 def _spread(predicted: np.ndarray, left: np.ndarray) -> Figure:
     some = sampled(len(left), _POINTS)
     drawing = chart(
         "Residuals by prediction",
-        "Truth less prediction against the prediction.",
+        "True minus predicted value against predicted value.",
         linear(predicted[some], "predicted"),
-        linear(left[some], "truth less prediction"),
+        linear(left[some], "true minus predicted"),
         [Points(predicted[some], left[some], 0, size=3.4), Rule(0.0, upright=False)],
     )
-    said = "A bend or a fan here is structure that the model has missed."
+    said = "A trend or changing spread indicates structure that the model missed."
     return Figure("Residuals by prediction", drawing, _with_count(len(some), len(left), said))
 
 
@@ -175,9 +175,9 @@ def _facts(left: np.ndarray) -> Facts:
     low, middle, high = np.quantile(np.abs(left), [0.5, 0.9, 0.99])
     return Facts(
         (
-            ("Half of the errors are below", figure(float(low), 3)),
-            ("Nine in ten are below", figure(float(middle), 3)),
-            ("99 in 100 are below", figure(float(high), 3)),
+            ("Median absolute error", figure(float(low), 3)),
+            ("90 % of absolute errors are below", figure(float(middle), 3)),
+            ("99 % of absolute errors are below", figure(float(high), 3)),
             ("Mean residual", figure(float(left.mean()), 3)),
         )
     )
@@ -186,4 +186,4 @@ def _facts(left: np.ndarray) -> Facts:
 def _with_count(some: int, total: int, said: str) -> str:
     if some == total:
         return said
-    return f"{said} {count(some)} of {count(total, 'row')} are drawn."
+    return f"{said} Shown: {count(some)} of {count(total, 'row')}."

@@ -1,4 +1,4 @@
-"""Pictures of the kernel: projection, matrix, spectrum."""
+"""Report section with kernel plots: projection, kernel matrix and spectrum."""
 
 from __future__ import annotations
 
@@ -20,29 +20,27 @@ from mercer.report.svg import (
 )
 from mercer.report.text import clean, count, figure, share
 
-_GROUPS = 7  # classes with a colour of their own
+_GROUPS = 7  # classes with their own color
 _SECONDS = 2.0  # for a kernel matrix
-_VALUES = 40  # eigenvalues that are drawn
+_VALUES = 40  # eigenvalues in the plot
 
 
 def pictures(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without plots."""
     support = support_figure(subject)
     drawn = (*kernel_figures(subject), *([support] if support is not None else []))
     if not drawn:
         return None
     sample = subject.sample
-    lead = "What the machine sees."
+    lead = "The training rows as represented by the model."
     if sample is not None and len(sample.index) < sample.total:
-        lead += (
-            f" Kernel pictures are of {count(len(sample.index))} of {count(sample.total, 'row')}"
-        )
-        lead += ", drawn by chance."
-    return Section("pictures", "Pictures", lead, (Figures(drawn),))
+        lead += f" Kernel plots show a random sample of {count(len(sample.index))} of "
+        lead += f"{count(sample.total, 'row')}."
+    return Section("pictures", "Plots", lead, (Figures(drawn),))
 
 
 def kernel_figures(subject: Subject) -> list[Figure]:
-    """Draw projection, kernel matrix and spectrum, all from one matrix of sampled rows."""
+    """Draw projection, kernel matrix and spectrum of a subsample."""
     sample, kernel = subject.sample, getattr(subject.machine, "kernel_", None)
     if sample is None or not isinstance(kernel, Kernel) or len(sample.index) < 3:
         return []
@@ -50,18 +48,18 @@ def kernel_figures(subject: Subject) -> list[Figure]:
         with within(_SECONDS, "report"):
             K = np.asarray(kernel(sample.points), dtype=np.float64)
     except (ValueError, TypeError, TimeLimitError):
-        return []  # a matrix that was given has no rows of its own; long strings take long
+        return []  # a precomputed kernel has no rows; long strings can exceed the time limit
     if not np.isfinite(K).all():
         return []
     order, groups = ordered(sample, subject)
     values, vectors = np.linalg.eigh(_centred(K))
     values, vectors = np.maximum(values[::-1], 0.0), vectors[:, ::-1]
     total = float(values.sum()) or 1.0
-    placed = hasattr(subject.result, "coordinates")  # and drawn with the result
+    placed = hasattr(subject.result, "coordinates")  # drawn by another section
     return [
         *([] if placed else [projection_figure(subject, sample, values, vectors, total)]),
         matrix_figure(K[np.ix_(order, order)], groups, subject),
-        *([spectrum_figure(values, total)] if values[0] > 0 else []),  # equal rows have none
+        *([spectrum_figure(values, total)] if values[0] > 0 else []),  # zero if all rows are equal
     ]
 
 
@@ -72,7 +70,7 @@ def _centred(K: Array) -> Array:
 
 
 def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, int]]]:
-    """Return rows by class, or by target, and the sizes of the classes."""
+    """Return the order of rows by class or target, and the sizes of the classes."""
     if sample.truth is None:
         return np.arange(len(sample.index)), []
     if not subject.classes:
@@ -88,8 +86,8 @@ def ordered(sample: Sample, subject: Subject) -> tuple[Array, list[tuple[str, in
 
 
 def matrix_figure(K: Array, groups: list[tuple[str, int]], subject: Subject) -> Figure:
-    """Draw the kernel matrix in order."""
-    by = "target" if subject.truth is not None else "place in the table"
+    """Draw the sorted kernel matrix."""
+    by = "target" if subject.truth is not None else "row number"
     if groups:
         by = "cluster" if subject.task == "clustering" else "class"
     off = K[~np.eye(len(K), dtype=bool)]
@@ -97,37 +95,41 @@ def matrix_figure(K: Array, groups: list[tuple[str, int]], subject: Subject) -> 
     ends = (low, high) if low >= 0 else None
     most = max(abs(low), abs(high))
     shown = K if ends else np.clip(K, -most, most)
-    said = f"Similarity of rows, ordered by {by}."
+    said = f"Kernel values of pairs of rows, ordered by {by}."
     drawing = matrix("Kernel matrix", said, shown, groups, ends=ends)
-    said = "Similarity of each row with each other one, ordered by "
-    said += f"{by}; the darker, the more alike"
-    said += f", from {figure(low, 2)} to {figure(high, 2)}." if ends else "; orange is negative."
+    said = "Kernel values of all pairs of rows, ordered by "
+    said += f"{by}. Darker pairs are more similar"
+    said += (
+        f", from {figure(low, 2)} to {figure(high, 2)}."
+        if ends
+        else "; orange values are negative."
+    )
     if groups:
-        said += " Blocks along the diagonal are classes that are alike inside."
+        said += " Dark blocks along the diagonal are classes with similar rows."
     return Figure("Kernel matrix", drawing, said)
 
 
 def projection_figure(
     subject: Subject, sample: Sample, values: Array, vectors: Array, total: float
 ) -> Figure:
-    """Draw rows in the plane of the two largest kernel principal components."""
+    """Draw rows in the plane of the first two kernel principal components."""
     x, y = (vectors[:, k] * np.sqrt(values[k]) for k in (0, 1))
     axes = [f"component {k + 1} ({share(float(values[k]) / total)})" for k in (0, 1)]
     marks, legend = colour_groups(subject, sample, x, y)
     drawing = chart(
         "Projection",
-        "Rows in the plane of the two directions of feature space with most variance.",
+        "Rows in the plane of the first two kernel principal components.",
         linear(x, axes[0]), linear(y, axes[1]), marks, legend=legend,
     )  # fmt: skip
-    said = "Rows in the plane of the two directions of feature space with most variance (kernel "
-    said += "principal components); in brackets their share of it."
+    said = "Rows in the plane of the first two kernel principal components, with their fractions "
+    said += "of the variance."
     return Figure("Projection", drawing, said)
 
 
 def colour_groups(
     subject: Subject, sample: Sample, x: Array, y: Array
 ) -> tuple[list[Points], list[tuple[str, int]]]:
-    """Return points by class, or by thirds of the target, and their legend."""
+    """Return points by class or by terciles of the target, and their legend."""
     if sample.truth is None:
         return [Points(x, y)], []
     if not subject.classes:
@@ -150,23 +152,21 @@ def colour_groups(
 
 
 def spectrum_figure(values: Array, total: float) -> Figure:
-    """Draw the eigenvalues of the centred kernel matrix."""
+    """Draw the eigenvalues of the centered kernel matrix."""
     shares = values / total
     shown = shares[:_VALUES][shares[:_VALUES] > 1e-10]
     at = np.arange(1, len(shown) + 1)
     enough = int(np.searchsorted(np.cumsum(shares), 0.9) + 1)
     drawing = chart(
         "Spectrum",
-        f"Share of the variance in feature space of each direction; {enough} of them have nine "
-        "tenths.",
-        linear([1, len(shown)], "direction"),
-        logarithmic(shown, "share of the variance"),
+        f"Fraction of the variance in feature space by component; {enough} explain 90 %.",
+        linear([1, len(shown)], "component"),
+        logarithmic(shown, "fraction of the variance"),
         [Line(at, shown, 0), Points(at, shown, 0, size=4.5)],
     )
     return Figure(
         "Spectrum",
         drawing,
-        f"Shares of the variance in feature space, direction by direction. {count(enough)} of "
-        f"{count(len(values))} directions have 90 % of it: the fewer, the simpler the data look to "
-        "this kernel.",
+        f"Fraction of the variance in feature space by kernel principal component. {count(enough)} "
+        f"of {count(len(values))} components explain 90 % of the variance.",
     )

@@ -1,4 +1,4 @@
-"""The top of the page: what was asked, the figure, the verdict, and what must not be missed."""
+"""Summary at the top of a report: title, result, key figures and warnings."""
 
 from __future__ import annotations
 
@@ -19,28 +19,28 @@ from mercer.selection.folds import count_rows
 _WHERE = {
     "held-out": "held-out rows",
     "test table": "rows of the test table",
-    "cross-validated": "rows, cross-validated",
-    "training": "rows, those of the fit",
+    "cross-validated": "cross-validated rows",
+    "training": "training rows",
 }
 _NOTES = 6
-_ROUNDING = 1e-9  # relative gaps below it are no gaps
+_ROUNDING = 1e-9  # relative duality gaps below it are rounding errors
 
 
 def title(subject: Subject) -> tuple[str, str]:
-    """Return what was asked, and the name it ends with."""
+    """Return the title of the report and the name it ends with."""
     if subject.target:
-        verb = "Classifying by" if subject.task == "classification" else "Predicting"
-        return verb, clean(subject.target, 80)
+        task = "Classification" if subject.task == "classification" else "Regression"
+        return f"{task} of", clean(subject.target, 80)
     return {
-        "clustering": "Groups of rows",
-        "projection": "Rows as points",
-        "topics": "What the texts are about",
-        "novelty": "What is common, and what is not",
-    }.get(subject.task, "A fitted machine"), ""
+        "clustering": "Clustering",
+        "projection": "Projection",
+        "topics": "Topics",
+        "novelty": "Novelty detection",
+    }.get(subject.task, "Fitted model"), ""
 
 
 def facts(subject: Subject) -> tuple[str, ...]:
-    """Return what it was asked about."""
+    """Return source and size of the data, and the estimator."""
     said = []
     known = subject.settings
     if known is not None and known.source:
@@ -58,19 +58,20 @@ def facts(subject: Subject) -> tuple[str, ...]:
 
 
 def statement(subject: Subject) -> str:
-    """Return the answer in sentences."""
+    """Return the result in sentences."""
     said = []
     metric, found = main_metric(subject.evaluation), subject.evaluation
     if metric is not None and found is not None:
         where = f"{count(len(found.truth))} {_WHERE.get(found.kind, found.kind)}"
         value = say(metric, metric.value)
         if metric.name == "accuracy":
-            said.append(f"Of {where}, {value} are given the right class{_range(metric, found)}.")
+            within = _range(metric, found)
+            said.append(f"The model classifies {value} of {where} correctly{within}.")
         else:
-            said.append(f"On {where} the {_lower(metric)} is {value}{_range(metric, found)}.")
+            said.append(f"The {_lower(metric)} on {where} is {value}{_range(metric, found)}.")
         if math.isfinite(metric.baseline):
             base = say(metric, metric.baseline)
-            said.append(f"The best constant answer has {base}.")
+            said.append(f"The best constant prediction reaches {base}.")
     if subject.result is not None and metric is None:
         said.append(_outcome(subject)[1])
     if subject.certificate is not None:
@@ -92,44 +93,44 @@ def _range(metric: Any, found: Any) -> str:
 def _proof(certificate: Any) -> str:
     gap = getattr(certificate.quantities, "relative_gap", None)
     if not certificate.ok:
-        return "The fit is not certified: see the certificate."
+        return "The fit is not certified; see Certificate."
     if isinstance(gap, float) and gap < _ROUNDING:
-        return "The fit is proven to be the optimum of its problem, up to rounding."
+        return "The certificate verifies that the fit is optimal up to rounding errors."
     if isinstance(gap, float) and math.isfinite(gap) and gap < 0.1:
         near = figure(100 * gap, 2)
-        return f"The fit is proven to be within {near} % of the optimum of its problem."
-    return "The fit is certified from the data alone."
+        return f"The certificate verifies that the fit is within {near} % of the optimum."
+    return "The fit is certified."
 
 
 def _outcome(subject: Subject) -> tuple[Card, str]:
-    """Return what a model without a target found: as a card, and in a sentence."""
+    """Return the result of an unsupervised model as a card and as a sentence."""
     found, rows = subject.result, subject.table
     n = count(len(rows), "text" if subject.task == "topics" else "row") if rows is not None else ""
     if subject.task == "clustering":
         k, least, most = len(found.sizes), min(found.sizes), max(found.sizes)
-        said = f"{n or 'The rows'} fall into {count(k, 'group')}."
-        return Card("Groups", count(k), f"of {count(least)} to {count(most, 'row')}"), said
+        said = f"{n or 'The rows'} form {count(k, 'cluster')}."
+        return Card("Clusters", count(k), f"of {count(least)} to {count(most, 'row')}"), said
     if subject.task == "topics":
         k = len(found.shares)
-        return Card("Topics", count(k), ""), f"{n or 'The texts'} fall into {count(k, 'topic')}."
+        return Card("Topics", count(k), ""), f"{n or 'The texts'} cover {count(k, 'topic')}."
     k, kept = found.coordinates.shape[1], share(float(np.nansum(found.explained)))
-    said = f"{count(k, 'coordinate')} keep {kept} of the variance of {n or 'the rows'}."
-    return Card("Variance kept", kept, f"by {count(k, 'coordinate')}"), said
+    said = f"{count(k, 'coordinate')} explain {kept} of the variance of {n or 'the rows'}."
+    return Card("Explained variance", kept, f"by {count(k, 'coordinate')}"), said
 
 
 def cards(subject: Subject, spent: Cost) -> tuple[Card, ...]:
-    """Return the figures to see first."""
+    """Return the key figures."""
     first = _quality_card(subject)
     if first is None and subject.result is not None:
         first = _outcome(subject)[0]
     made = [first, _certificate_card(subject), _model_card(subject)]
     note = f"{size(spent.n_bytes)}"
     if spent.stored_rows:
-        note += f", {count(spent.stored_rows, 'training row')} inside"
+        note += f", contains {count(spent.stored_rows, 'training row')}"
     if math.isfinite(spent.seconds):
-        made.append(Card("A prediction", f"{duration(spent.seconds)} a row", note))
+        made.append(Card("Prediction", f"{duration(spent.seconds)} per row", note))
     else:
-        made.append(Card("The model", size(spent.n_bytes), note.partition(", ")[2]))
+        made.append(Card("Model size", size(spent.n_bytes), note.partition(", ")[2]))
     return tuple(card for card in made if card is not None)
 
 
@@ -160,12 +161,12 @@ def _model_card(subject: Subject) -> Card:
     note = f"{said} kernel" if said else ""
     if taken is not None:
         n = len(taken.contenders)
-        note += f", the choice of {count(n, 'kernel')}" if n > 1 else ""
+        note += f", selected from {count(n, 'kernel')}" if n > 1 else ""
     return Card("Model", name, note)
 
 
 def kernel_name(kernel: Any) -> str:
-    """Return the name of a kernel without its numbers, as far as it is one alone."""
+    """Return the name of a kernel without parameters."""
     text = type(kernel).__name__
     inner = getattr(kernel, "kernel", None)
     if text in ("Scaled", "Product", "Sum") or inner is not None:
@@ -174,18 +175,18 @@ def kernel_name(kernel: Any) -> str:
 
 
 def warnings(subject: Subject) -> tuple[Note, ...]:
-    """Return what must not be missed."""
+    """Return the warnings."""
     found: list[Note] = []
     metric = main_metric(subject.evaluation)
     if metric is not None and metric.beats_constant is False:
         found.append(
-            Note("warning", f"By its {_lower(metric)} the model is not shown to be better than the "
-                 "best constant answer, which is within the interval.")
+            Note("warning", f"The {_lower(metric)} of the model is not significantly better than "
+                 "that of the best constant prediction, which is within the interval.")
         )  # fmt: skip
     if subject.evaluation is not None and subject.evaluation.kind == "training":
         found.append(
-            Note("warning", "The figures are of the rows that the machine was fitted to. They say "
-                 "little about new rows.")
+            Note("warning", "The scores were computed on training rows. Scores on new rows can be "
+                 "much worse.")
         )  # fmt: skip
     certificate = subject.certificate
     if certificate is not None and not certificate.ok:
@@ -196,5 +197,5 @@ def warnings(subject: Subject) -> tuple[Note, ...]:
             found.append(Note(level, clean(one.message, 300)))
     if len(found) > _NOTES:
         more = len(found) - _NOTES
-        found = [*found[:_NOTES], Note("info", f"And {count(more, 'more warning')}: see the data.")]
+        found = [*found[:_NOTES], Note("info", f"And {count(more, 'more warning')}; see Data.")]
     return tuple(found)

@@ -14,25 +14,23 @@ from mercer.report.text import clean, count, figure, share
 
 # --- clusters ------------------------------------------------------------------------------------
 #
-# Clusters: how many and why, how large, and what sets each apart.
+# Clusters: number, sizes and distinctive columns.
 
 _POINTS = 1500
 _COLOURS = 7
-_CLUSTERS = 30  # that are listed
+_CLUSTERS = 30  # in the table
 _SENTENCES = 5  # about each
 
 
 def clusters(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without labels."""
     labels = None if subject.truth is None else np.asarray(subject.truth)
     if labels is None or not len(labels):
         return None
     found = subject.result
     known, sizes = np.unique(labels, return_counts=True)
-    lead = f"{count(len(labels), 'row')} in {count(len(known), 'group')}"
-    lead += (
-        f", the smallest of {count(int(sizes.min()))}, the largest of {count(int(sizes.max()))}."
-    )
+    lead = f"{count(len(labels), 'row')} in {count(len(known), 'cluster')}"
+    lead += f" of {count(int(sizes.min()))} to {count(int(sizes.max()), 'row')}."
     figures = [sizes_figure(known, sizes)]
     if found is not None and len(found.candidates) > 1:
         figures.insert(0, candidates_figure(found.candidates, found.criterion, len(known)))
@@ -41,78 +39,78 @@ def clusters(subject: Subject) -> Section | None:
     blocks: list[Block] = [Figures(tuple(figures))]
     if found is not None and found.profiles:
         blocks.append(profiles_table(known, sizes, found.profiles))
-    return Section("clusters", "The groups", lead, tuple(blocks))
+    return Section("clusters", "Clusters", lead, tuple(blocks))
 
 
 def candidates_figure(
-    candidates: Sequence[tuple[int, float]], criterion: str, taken: int, noun: str = "groups"
+    candidates: Sequence[tuple[int, float]], criterion: str, taken: int, noun: str = "clusters"
 ) -> Figure:
-    """Draw the figure that chose how many there are."""
+    """Draw the criterion that selected the number of clusters or topics."""
     at, values = np.array([k for k, _ in candidates]), np.array([v for _, v in candidates])
-    title = f"How many {noun}"
+    title = f"Number of {noun}"
     drawing = chart(
         title,
-        f"{clean(criterion, 120)} for each number of {noun}; {taken} were taken.",
+        f"{clean(criterion, 120)} by number of {noun}; {taken} were selected.",
         linear(at, f"number of {noun}"),
         linear(values, ""),
-        [Line(at, values), Points(at, values, size=6.0), Rule(float(taken), "taken")],
+        [Line(at, values), Points(at, values, size=6.0), Rule(float(taken), "selected")],
     )
     return Figure(title, drawing, f"{_sentence(clean(criterion, 200)).rstrip('.')}.")
 
 
 def sizes_figure(known: Array, sizes: Array) -> Figure:
-    """Draw how large the groups are."""
+    """Draw the sizes of the clusters."""
     order = np.argsort(-sizes, kind="stable")[:_CLUSTERS]
     part = sizes[order] / sizes.sum()
     drawing = bars(
         "Sizes",
-        "; ".join(f"group {known[k]}: {sizes[k]} rows" for k in order[:10]),
-        [f"group {clean(known[k], 12)}" for k in order],
+        "; ".join(f"cluster {known[k]}: {sizes[k]} rows" for k in order[:10]),
+        [f"cluster {clean(known[k], 12)}" for k in order],
         [float(sizes[k]) for k in order],
         label="rows",
         said=[share(float(p)) for p in part],
     )
     left = len(sizes) - len(order)
-    return Figure("Sizes", drawing, f"And {count(left, 'more group')}." if left else "")
+    return Figure("Sizes", drawing, f"And {count(left, 'more cluster')}." if left else "")
 
 
 def plane_figure(coordinates: Array, labels: Array) -> Figure:
-    """Draw rows in the plane, coloured by group."""
+    """Draw rows in the plane, colored by cluster."""
     some = sampled(len(labels), _POINTS)
     x, y, own = coordinates[some, 0], coordinates[some, 1], labels[some]
     known, sizes = np.unique(labels, return_counts=True)
     kept = known[np.sort(np.argsort(-sizes, kind="stable")[:_COLOURS])]
     marks = [Points(x[own == k], y[own == k], i, size=3.6) for i, k in enumerate(kept)]
-    legend = [(f"group {clean(k, 12)}", i) for i, k in enumerate(kept)]
+    legend = [(f"cluster {clean(k, 12)}", i) for i, k in enumerate(kept)]
     if len(kept) < len(known):
         rest = ~np.isin(own, kept)
         marks.append(Points(x[rest], y[rest], _COLOURS, size=3.6))
         legend.append(("others", _COLOURS))
     drawing = chart(
-        "Rows in the plane", "Rows in the plane of their first two principal components.",
+        "Projection", "Rows in the plane of their first two principal components.",
         linear(x, "component 1"), linear(y, "component 2"), marks, legend=legend,
     )  # fmt: skip
-    said = "Rows in the plane of their first two principal components: groups that overlap here "
-    said += "may still be apart in other directions."
+    said = "Rows in the plane of their first two principal components. Clusters that overlap here "
+    said += "can be separate in other directions."
     if len(some) < len(labels):
-        said += f" {count(len(some))} of {count(len(labels), 'row')} are drawn."
-    return Figure("Rows in the plane", drawing, said)
+        said += f" Shown: {count(len(some))} of {count(len(labels), 'row')}."
+    return Figure("Projection", drawing, said)
 
 
 def profiles_table(known: Array, sizes: Array, profiles: Sequence[Sequence[str]]) -> PageTable:
-    """List what sets each group apart."""
+    """List the distinctive columns of each cluster."""
     rows = tuple(
         (
-            f"group {clean(k, 12)}",
+            f"cluster {clean(k, 12)}",
             count(int(n)),
             "; ".join(clean(s, 160) for s in said[:_SENTENCES]),
         )
         for k, n, said in list(zip(known, sizes, profiles, strict=False))[:_CLUSTERS]
     )
     left = len(known) - len(rows)
-    note = f"And {count(left, 'more group')}." if left > 0 else ""
-    head = ("Group", "Rows", "What sets it apart")
-    return PageTable(head, rows, (1,), title="Group by group", note=note)
+    note = f"And {count(left, 'more cluster')}." if left > 0 else ""
+    head = ("Cluster", "Rows", "Distinctive columns")
+    return PageTable(head, rows, (1,), title="Profiles of clusters", note=note)
 
 
 def _sentence(text: str) -> str:
@@ -121,15 +119,15 @@ def _sentence(text: str) -> str:
 
 # --- projections ---------------------------------------------------------------------------------
 #
-# Projections: rows as points with few coordinates, and what the coordinates are made of.
+# Projections: coordinates of the rows, and the weights of the columns.
 
 _BARS = 20
-_COORDINATES = 8  # whose columns are listed
-_COLUMNS = 8  # of each
+_COORDINATES = 8  # in the table
+_COLUMNS = 8  # per coordinate
 
 
 def projection(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without a result."""
     found = subject.result
     if found is None:
         return None
@@ -137,13 +135,13 @@ def projection(subject: Subject) -> Section | None:
     explained = np.asarray(found.explained, dtype=np.float64)
     total = float(np.nansum(explained))
     lead = f"{count(len(coordinates), 'row')} with {count(coordinates.shape[1], 'coordinate')}"
-    lead += f", which have {share(total)} of the variance in feature space." if total else "."
+    lead += f", which explain {share(total)} of the variance in feature space." if total else "."
     figures = [_plane(coordinates, explained, k, k + 1) for k in _pairs(coordinates.shape[1])]
     figures.append(_explained(explained))
     blocks: list[Block] = [Figures(tuple(figures))]
     if found.loadings:
         blocks.append(_loadings(found.loadings))
-    return Section("projection", "The projection", lead, tuple(blocks))
+    return Section("projection", "Projection", lead, tuple(blocks))
 
 
 def _pairs(k: int) -> list[int]:
@@ -156,26 +154,26 @@ def _plane(coordinates: Array, explained: Array, a: int, b: int) -> Figure:
     x, y = coordinates[some, a], coordinates[some, b]
     title = f"Coordinates {a + 1} and {b + 1}"
     drawing = chart(
-        title, "Each dot is a row.", linear(x, names[0]), linear(y, names[1]),
+        title, "Each dot represents a row.", linear(x, names[0]), linear(y, names[1]),
         [Points(x, y, 0, size=3.6)],
     )  # fmt: skip
-    said = "Each dot is a row."
+    said = "Each dot represents a row."
     if len(some) < len(coordinates):
-        said += f" {count(len(some))} of {count(len(coordinates), 'row')} are drawn."
+        said += f" Shown: {count(len(some))} of {count(len(coordinates), 'row')}."
     return Figure(title, drawing, said)
 
 
 def _explained(explained: Array) -> Figure:
     shown = explained[:_BARS]
     drawing = bars(
-        "Shares of the variance",
+        "Explained variance",
         "; ".join(f"coordinate {k + 1}: {share(float(e))}" for k, e in enumerate(shown[:8])),
         [f"coordinate {k + 1}" for k in range(len(shown))],
         [100 * float(e) for e in shown],
         label="% of the variance",
         said=[share(float(e)) for e in shown],
     )
-    return Figure("Shares of the variance", drawing, "Of the variance in feature space.")
+    return Figure("Explained variance", drawing, "Fraction of the variance in feature space.")
 
 
 def _loadings(loadings: tuple[tuple[tuple[str, float], ...], ...]) -> PageTable:
@@ -188,22 +186,22 @@ def _loadings(loadings: tuple[tuple[tuple[str, float], ...], ...]) -> PageTable:
     )
     return PageTable(
         ("Coordinate", "Columns and their weights"), rows,
-        title="What the coordinates are made of",
-        note="The columns that weigh most; the sign says in which direction.",
+        title="Weights of columns",
+        note="Columns with the largest weights. The sign is the direction.",
     )  # fmt: skip
 
 
 # --- topics --------------------------------------------------------------------------------------
 #
-# Topics: the words that set each apart, and how much of the texts it has.
+# Topics: distinctive words, and the fraction of the texts of each.
 
 _TOPICS = 40
 _WORDS = 10
-_CRITERION = "the perplexity of words that were held out: the lower, the better they are foreseen"
+_CRITERION = "the perplexity of held-out words; lower is better"
 
 
 def topics(subject: Subject) -> Section | None:
-    """Write the section."""
+    """Build the section, or return None without a result."""
     found = subject.result
     if found is None:
         return None
@@ -215,16 +213,16 @@ def topics(subject: Subject) -> Section | None:
     lead = (
         f"{count(len(found.weights), 'text')} in {count(len(shares), 'topic')}; {share(sure)} of "
     )
-    lead += "them belong to one topic with more than nine tenths."
+    lead += "them have a weight above 0.9 for one topic."
     drawing = bars(
-        "Shares of the topics",
+        "Topic sizes",
         "; ".join(f"topic {k + 1}: {share(float(shares[k]))}" for k in order[:8]),
         [f"{k + 1}: {_words(found.topics[k], 2)}" for k in order],
         [100 * float(shares[k]) for k in order],
         label="% of the texts",
         said=[share(float(shares[k])) for k in order],
     )
-    figures = [Figure("Shares of the topics", drawing, "Each topic with its first two words.")]
+    figures = [Figure("Topic sizes", drawing, "Topics with their two most probable words.")]
     if len(found.candidates) > 1:
         figures.append(candidates_figure(found.candidates, _CRITERION, len(shares), "topics"))
     rows = tuple(
@@ -232,11 +230,9 @@ def topics(subject: Subject) -> Section | None:
     )
     left = len(shares) - len(rows)
     note = f"And {count(left, 'more topic')}." if left > 0 else ""
-    table = PageTable(
-        ("Topic", "Share", "Words"), rows, (1,), title="Words of the topics", note=note
-    )
+    table = PageTable(("Topic", "Fraction", "Words"), rows, (1,), title="Words by topic", note=note)
     blocks: list[Block] = [Figures(tuple(figures)), table]
-    return Section("topics", "The topics", lead, tuple(blocks))
+    return Section("topics", "Topics", lead, tuple(blocks))
 
 
 def _words(weights: tuple[tuple[str, float], ...], most: int) -> str:

@@ -1,4 +1,4 @@
-"""Drawings as SVG text, coloured by the classes of the page, so that they follow its theme."""
+"""Draw SVG that is colored by CSS classes, so that drawings follow the theme of the page."""
 
 from mercer.report.svg.chart import (
     Axis,

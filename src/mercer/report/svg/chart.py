@@ -21,7 +21,7 @@ _MOST = 40  # letters of a word in a drawing: longer ones run out of it
 
 
 class Drawing(str):
-    """Text of an SVG element; templates put it into the page as it is."""
+    """Text of an SVG element, inserted by templates without escaping."""
 
     __slots__ = ()
 
@@ -47,7 +47,7 @@ def element(name: str, *children: str, **attributes: Any) -> str:
 
 
 def words(content: Any, x: float, y: float, class_: str = "t", **attributes: Any) -> str:
-    """Write a word at a place; it is cleaned, shortened and escaped."""
+    """Write a text element; the text is cleaned, shortened and escaped."""
     return element("text", plain(content), x=x, y=y, class_=class_, **attributes)
 
 
@@ -57,7 +57,7 @@ def plain(content: Any, most: int = _MOST) -> str:
 
 
 def number(value: Any) -> str:
-    """Write a number as short as pixels need it; other values as they are."""
+    """Write a number with the precision of pixels; other values unchanged."""
     if isinstance(value, float):
         return f"{value:.1f}".removesuffix(".0")
     return str(value)
@@ -66,7 +66,7 @@ def number(value: Any) -> str:
 def picture(
     width: float, height: float, title: str, description: str, children: Iterable[str]
 ) -> Drawing:
-    """Put elements into an SVG with a name and a description for people who do not see it."""
+    """Put elements into an SVG with a title and a description for screen readers."""
     head = element("title", plain(title, 120)) + element("desc", plain(description, 600))
     return Drawing(
         element(
@@ -83,7 +83,7 @@ def picture(
 
 
 def small_picture(width: float, height: float, title: str, children: Iterable[str]) -> Drawing:
-    """Put elements into an SVG that stands in a line of text."""
+    """Put elements into an inline SVG."""
     return Drawing(
         element(
             "svg",
@@ -115,13 +115,13 @@ class Axis:
     low, high : float
         The ends.
     ticks : tuple of float
-        Where lines are drawn.
+        Positions of the ticks.
     names : tuple of str
-        What is written there.
+        Labels of the ticks.
     label : str
-        What the values are.
+        Label of the axis.
     log : bool
-        Whether equal ratios are equal lengths.
+        Whether the scale is logarithmic.
     """
 
     low: float
@@ -132,7 +132,7 @@ class Axis:
     log: bool = False
 
     def at(self, values: Any) -> Array:
-        """Return where values lie, from 0 to 1 between the ends."""
+        """Map values to positions from 0 to 1."""
         found = np.asarray(values, dtype=np.float64)
         with np.errstate(divide="ignore", invalid="ignore"):
             if self.log:
@@ -146,7 +146,7 @@ class Axis:
 def linear(
     values: Any, label: str = "", *, zero: bool = False, count: int = 5, tight: bool = False
 ) -> Axis:
-    """Return an axis that holds all finite values, ended at ticks or, if `tight`, at the values."""
+    """Return an axis of all finite values that ends at ticks or, if `tight`, at the values."""
     low, high = ends(values)
     if zero:
         low, high = min(low, 0.0), max(high, 0.0)
@@ -164,7 +164,7 @@ def linear(
 
 
 def logarithmic(values: Any, label: str = "") -> Axis:
-    """Return a logarithmic axis that holds all positive values; ticks at powers of ten."""
+    """Return a logarithmic axis of all positive values with ticks at powers of ten."""
     found = np.asarray(values, dtype=np.float64)
     low, high = ends(found[found > 0])
     first, last = math.floor(math.log10(low) + 1e-9), math.ceil(math.log10(high) - 1e-9)
@@ -178,13 +178,13 @@ def logarithmic(values: Any, label: str = "") -> Axis:
 
 
 def categories(names: Sequence[str], label: str = "") -> Axis:
-    """Return an axis with a tick in the middle of each of some boxes of width one."""
+    """Return an axis with a tick in the center of each unit interval."""
     ticks = tuple(k + 0.5 for k in range(len(names)))
     return Axis(0.0, float(max(len(names), 1)), ticks, tuple(names), label)
 
 
 def ends(values: Any) -> tuple[float, float]:
-    """Return the least and the largest finite value; 0 and 1 where there is none."""
+    """Return the smallest and largest finite values, or 0 and 1 if there are none."""
     found = np.asarray(values, dtype=np.float64).ravel()
     found = found[np.isfinite(found)]
     return (float(found.min()), float(found.max())) if len(found) else (0.0, 1.0)
@@ -218,7 +218,7 @@ def tick_names(ticks: Sequence[float], step: float) -> tuple[str, ...]:
 
 
 def power_name(power: int) -> str:
-    """Write a power of ten: the number itself where that is short."""
+    """Write a power of ten, as a plain number if that is short."""
     if -3 <= power <= 4:
         return f"{10.0**power:g}"
     signs = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -227,14 +227,14 @@ def power_name(power: int) -> str:
 
 # --- marks ---------------------------------------------------------------------------------------
 #
-# What is drawn in a chart: points, lines, bands, steps, rules, whiskers.
+# Marks in a chart: points, lines, bands, steps, rules, whiskers.
 
 _SHAPES = 4  # of points: dots, squares, crosses, slanted crosses
 
 
 @dataclass(frozen=True)
 class ChartField:
-    """The field of a chart: where values of its axes lie in the drawing."""
+    """The plot area of a chart: maps values of the axes to pixels."""
 
     x: Axis
     y: Axis
@@ -244,24 +244,24 @@ class ChartField:
     height: float
 
     def across(self, values: Any) -> Array:
-        """Return horizontal places."""
+        """Return horizontal positions."""
         return self.left + self.width * self.x.at(values)
 
     def down(self, values: Any) -> Array:
-        """Return vertical places."""
+        """Return vertical positions."""
         return self.top + self.height * (1 - self.y.at(values))
 
 
 class Mark(Protocol):
-    """Something to draw in a field."""
+    """A mark in the plot area."""
 
     def draw(self, place: ChartField) -> str:
-        """Return it as text of SVG."""
+        """Return the mark as SVG text."""
 
 
 @dataclass(frozen=True)
 class Points:
-    """Dots, or other small shapes; `series` numbers colour and shape."""
+    """Dots or other markers; `series` selects color and shape."""
 
     x: Any
     y: Any
@@ -269,7 +269,7 @@ class Points:
     size: float = 4.0
 
     def draw(self, place: ChartField) -> str:
-        """Return one path for all points: a point takes ten letters."""
+        """Return one path for all points, with about ten characters per point."""
         x, y = _finite(place.across(self.x), place.down(self.y))
         if not len(x):
             return ""
@@ -294,7 +294,7 @@ class Points:
 
 @dataclass(frozen=True)
 class Line:
-    """A line through points in their order; `dashed` for what is only compared with."""
+    """A line through points in order; reference lines are `dashed`."""
 
     x: Any
     y: Any
@@ -310,7 +310,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Band:
-    """The room between two curves over the same values of x."""
+    """The area between two curves over the same values of x."""
 
     x: Any
     low: Any
@@ -350,14 +350,14 @@ class Steps:
 
 @dataclass(frozen=True)
 class Rule:
-    """A straight line across the field, with a word beside it."""
+    """A straight line across the plot area with a label."""
 
     at: float
     name: str = ""
     upright: bool = True
 
     def draw(self, place: ChartField) -> str:
-        """Return a line and its word."""
+        """Return the line and its label."""
         right, bottom = place.left + place.width, place.top + place.height
         if self.upright:
             x = float(place.across(self.at))
@@ -372,7 +372,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Whiskers:
-    """Intervals around points, upright."""
+    """Vertical intervals around points."""
 
     x: Any
     low: Any
@@ -433,7 +433,7 @@ def chart(
     Parameters
     ----------
     title, description : str
-        What is seen, for people who do not.
+        Title and description for screen readers.
     x, y : Axis
         The axes.
     marks : sequence of marks
@@ -441,9 +441,9 @@ def chart(
     legend : sequence of (str, int)
         Names of series, and their numbers.
     width, height : float
-        Of the drawing, in pixels; pages shrink it where they are narrower.
+        Size of the drawing in pixels. Narrow pages shrink it.
     square : bool
-        Whether the field is as high as wide.
+        Whether the plot area is a square.
     """
     top = _legend_rows(legend, width) * 20.0 + 10.0
     left = max([*(len(name) for name in y.names), 2]) * _LETTER + 12 + (16 if y.label else 0)

@@ -30,7 +30,7 @@ from mercer.report.svg.chart import (
 
 _WIDTH = 440.0
 _STEP = 22.0
-_BARS_NAME = 30  # letters of a name beside a bar
+_BARS_NAME = 30  # characters of the label of a bar
 
 
 def bars(
@@ -44,7 +44,7 @@ def bars(
     said: Sequence[str] = (),
     width: float = _WIDTH,
 ) -> Drawing:
-    """Draw a bar for each name, from zero, with an error on either side and a word at its end."""
+    """Draw a horizontal bar for each name, with an error bar and a label at its end."""
     errors = [0.0] * len(values) if errors is None else errors
     low = [v - e for v, e in zip(values, errors, strict=True)]
     high = [v + e for v, e in zip(values, errors, strict=True)]
@@ -96,7 +96,7 @@ def interval(
     width: float = 120.0,
     series: int = 0,
 ) -> Drawing:
-    """Draw a value and its interval on a short scale, with a tick to compare with."""
+    """Draw a value and its interval on a short scale, with a reference tick."""
     start, end = ends
     span = (end - start) or 1.0
     height = 16.0
@@ -129,7 +129,7 @@ def interval(
 #
 # A heat map of few cells: the darker the larger, the figure in the cell, one cell marked.
 
-_HEAT_MAP_NAME = 14  # letters of a name beside a row
+_HEAT_MAP_NAME = 14  # characters of the label of a row
 _LEAST = 0.06  # opacity of the smallest value: a cell that is there is seen
 _DARK = 0.83  # opacity from which on white letters are easier to read than black ones
 
@@ -148,26 +148,26 @@ def heat_map(
     low: float | None = None,
     width: float = _WIDTH,
 ) -> Drawing:
-    """Draw a matrix with a figure in every cell.
+    """Draw a matrix with a number in every cell.
 
     Parameters
     ----------
     title, description : str
-        What is seen, for people who do not.
+        Title and description for screen readers.
     values : (r, c) array
         NaN leaves a cell empty.
     rows, columns : sequences of str
-        Names beside and below the cells.
+        Names of the rows and columns.
     row_label, column_label : str
-        What the names are.
+        Labels of the axes.
     marked : (int, int), optional
-        Row and column of a cell that is framed.
+        Row and column of a framed cell.
     said : sequence of sequences of str
-        What is written in each cell; by default its value.
+        Text of each cell. If None, its value.
     low : float, optional
-        The value of the lightest cell; by default the smallest that is no outlier.
+        Value of the lightest cell. If None, the smallest value that is not an outlier.
     width : float
-        Of the drawing.
+        Width of the drawing.
     """
     tall, wide = values.shape
     left = min(max((len(r) for r in rows), default=0), _HEAT_MAP_NAME) * 6.4 + 12
@@ -236,7 +236,7 @@ def _depths(values: Array, low: float | None) -> Array:
 
 
 def _fence(values: Array) -> float:
-    """Return the least value, or where outliers begin: one bad cell must not hide the others."""
+    """Return the smallest value that is not an outlier."""
     if not len(values):
         return 0.0
     low, high = np.quantile(values, [0.25, 0.75])
@@ -280,7 +280,7 @@ def histogram(
     marks: Sequence[Mark] = (),
     columns: int = _COLUMNS,
 ) -> Drawing:
-    """Draw how often values are in each of some columns of equal width, groups overlaid."""
+    """Draw overlaid histograms of groups."""
     found = {name: finite(values) for name, values in groups.items()}
     everything = np.concatenate([*found.values(), np.empty(0)])
     edges = edges_of(everything, columns)
@@ -293,14 +293,14 @@ def histogram(
 
 
 def small_histogram(values: Any, title: str) -> Drawing:
-    """Draw a histogram for a cell of a table; heights are square roots, so that tails are seen."""
+    """Draw a histogram for a table cell; heights are square roots of counts, to show the tails."""
     found = finite(values)
     heights = np.histogram(found, edges_of(found, 14))[0] if len(found) else np.zeros(1)
     return small_columns(np.sqrt(heights), title)
 
 
 def small_columns(heights: Any, title: str) -> Drawing:
-    """Draw columns of given heights for a cell of a table."""
+    """Draw a bar chart for a table cell."""
     width, height = _SMALL
     tall = np.asarray(heights, dtype=np.float64)
     tall = tall / (tall.max(initial=0.0) or 1.0) * (height - 2)
@@ -318,13 +318,13 @@ def small_columns(heights: Any, title: str) -> Drawing:
 
 
 def finite(values: Any) -> Array:
-    """Return the finite values as a plain array."""
+    """Return the finite values as an array."""
     found = np.asarray(values, dtype=np.float64).ravel()
     return np.asarray(found[np.isfinite(found)])
 
 
 def edges_of(values: Array, columns: int) -> Array:
-    """Return edges of columns; few whole numbers have one each."""
+    """Return the edges of bins; each of a few integers gets its own bin."""
     low, high = ends(values)
     whole = np.unique(values[:5000])
     if 1 < len(whole) <= columns and np.all(whole == np.round(whole)) and high - low < columns:
@@ -340,11 +340,11 @@ def edges_of(values: Array, columns: int) -> Array:
 #
 # A matrix of many entries as an image: blue is positive, orange negative, nothing is zero.
 #
-# Pixels are coloured by their opacity, so that zero is the ground of the page, light or dark.
+# Values are the opacity of pixels, so that zero is the background of a light or dark page.
 
 _SIDE = 300.0
 _POSITIVE, _NEGATIVE = (46, 124, 190), (222, 110, 40)  # seen on white and on black
-_LEVELS = 48  # of opacity: fewer compress better, and nobody sees more
+_LEVELS = 48  # levels of opacity: fewer compress better without a visible difference
 
 
 def matrix(
@@ -355,18 +355,18 @@ def matrix(
     *,
     ends: tuple[float, float] | None = None,
 ) -> Drawing:
-    """Draw a matrix, its rows in groups.
+    """Draw a matrix whose rows are in groups.
 
     Parameters
     ----------
     title, description : str
-        What is seen, for people who do not.
+        Title and description for screen readers.
     values : (n, m) array
         Entries.
     groups : sequence of (str, int)
-        Names of consecutive groups of rows, and how many rows each has; lines are drawn between.
+        Names and sizes of consecutive groups of rows, separated by lines.
     ends : (float, float), optional
-        Values that are drawn as nothing and as full colour; by default zero and the largest size.
+        Values of the lightest and darkest color. If None, zero and the largest absolute value.
     """
     left = 80.0 if groups else 10.0
     drawn = [
@@ -391,7 +391,7 @@ def matrix(
 
 
 def pixels(values: Array, ends: tuple[float, float] | None = None) -> Array:
-    """Return colours and opacities (n, m, 4) of entries; the largest is opaque."""
+    """Return colors and opacities (n, m, 4) of entries; the largest is opaque."""
     found = np.nan_to_num(np.asarray(values, dtype=np.float64), nan=0.0, posinf=0.0, neginf=0.0)
     if ends is not None:
         low, high = ends
@@ -400,6 +400,6 @@ def pixels(values: Array, ends: tuple[float, float] | None = None) -> Array:
     levels = np.round(depth * _LEVELS) / _LEVELS
     image = np.empty((*found.shape, 4), dtype=np.uint8)
     image[..., :3] = np.where(found[..., None] < 0, _NEGATIVE, _POSITIVE)
-    image[..., :3][levels == 0] = 0  # one colour for what is not seen: it compresses
+    image[..., :3][levels == 0] = 0  # one color for invisible pixels compresses better
     image[..., 3] = np.round(255 * levels)
     return image

@@ -304,7 +304,7 @@ class Path(Group):
         # what is not met is fitted, and how that ends is told then
         solution = solve(problem, callback=_listening(stop), warn=False)
         if solution.status is Status.TIME_LIMIT:
-            raise TimeLimitError("tune: the time limit was over before all folds were fitted")
+            raise TimeLimitError("tune: the time limit expired before all folds were fitted")
         found: FoldedPathValue = solution.value
         return found
 
