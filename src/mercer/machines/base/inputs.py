@@ -296,8 +296,9 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
         if isinstance(rows, CardRows):
             rows.forget_given()
         return value
-    names = _fields(type(value))
-    if names is None and type(value) not in (tuple, list):
+    kind: Any = type(value)
+    names = _fields(kind)
+    if names is None and kind not in (tuple, list):
         return value
     known = {} if known is None else known
     if id(value) not in known:
@@ -317,7 +318,7 @@ def _rested(value: Any, known: dict[int, Any], names: tuple[str, ...] | None) ->
 
 
 @cache
-def _fields(kind: type) -> tuple[str, ...] | None:
+def _fields(kind: Any) -> tuple[str, ...] | None:
     """Return the names of the fields of a dataclass; None of any other class."""
     if not is_dataclass(kind):
         return None
