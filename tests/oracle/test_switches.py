@@ -2,6 +2,7 @@
 
 import sys
 from dataclasses import dataclass
+from importlib import import_module
 
 import pytest
 
@@ -83,8 +84,7 @@ SWITCHES = [
 
 def lower(monkeypatch, module, name, value):
     """Set a constant wherever it was imported to."""
-    assert hasattr(sys.modules[module], name)
-    own = getattr(sys.modules[module], name)
+    own = getattr(import_module(module), name)  # fails if there is no such constant
     for other in [each for key, each in sys.modules.items() if key.startswith("mercer.")]:
         shared = module == POLICY and vars(other).get(name) is own
         if other is sys.modules[module] or shared:
