@@ -21,7 +21,7 @@ from mercer.array_types import Array, Points
 from mercer.compat.sklearn.kernels import translate
 from mercer.kernels import Kernel, Precomputed
 from mercer.machines.base.inputs import new_rows, read_rows, refuse_nonfinite, refuse_overflown
-from mercer.machines.base.parameters import refuse
+from mercer.machines.base.parameters import is_real, refuse
 from mercer.machines.base.sharing import Fold, FoldPath, Sharing
 from mercer.machines.base.targets import check_weights
 from mercer.machines.svm.machine import MarginMachine, path_sharing
@@ -34,7 +34,17 @@ from mercer.solvers.certificate import Certificate
 # What a drop-in class shows of the Mercer machine inside it.
 
 
-class WrappedMachine:
+class CheckedEstimator(BaseEstimator):
+    """A class of scikit-learn whose numbers have to be numbers of float64."""
+
+    def _validate_params(self) -> None:
+        for name, value in self.get_params(deep=False).items():
+            if type(value) is int and not is_real(value):
+                refuse(self, name, value, "be a number that float64 reaches")
+        super()._validate_params()
+
+
+class WrappedMachine(CheckedEstimator):
     """A class with a fitted Mercer machine inside."""
 
     machine_: Any
@@ -271,7 +281,7 @@ def _count(X: Any) -> int:
 _FITTED_WELL = (Status.SOLVED, Status.NOT_CONVEX)  # LIBSVM does not notice the second
 
 
-class DropIn(WrappedMachine, BaseEstimator):
+class DropIn(WrappedMachine):
     """Base of the drop-in kernel machines."""
 
     kernel: Any

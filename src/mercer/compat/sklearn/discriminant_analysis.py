@@ -18,7 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer import machines
 from mercer.array_types import Array
 from mercer.backends.factorizations import svd
-from mercer.compat.sklearn.base import WrappedMachine, check_priors, refusing
+from mercer.compat.sklearn.base import CheckedEstimator, WrappedMachine, check_priors, refusing
 from mercer.gram import Gram
 from mercer.gram.build import factor_gram
 from mercer.machines.base.certificate import Certified, lazy_certificate
@@ -81,7 +81,7 @@ _NO_VARIANCE = float(np.finfo(np.float64).tiny)  # variances below have lost dig
 _LEAST = 1e-12  # of the scatter that shrinkage=1 would leave nothing of
 
 
-class LinearDiscriminantAnalysis(Certified, ScikitLinear):
+class LinearDiscriminantAnalysis(Certified, CheckedEstimator, ScikitLinear):
     """`sklearn.discriminant_analysis.LinearDiscriminantAnalysis` on Mercer's solver.
 
     Parameters, attributes and methods are scikit-learn's; `solution_` and `certificate_` come on

@@ -19,7 +19,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.array_types import Array, Points
-from mercer.compat.sklearn.base import Rows, masked_weights
+from mercer.compat.sklearn.base import CheckedEstimator, Rows, masked_weights
 from mercer.gram import Gram, Need, make_gram
 from mercer.gram.build import refuse_extremes
 from mercer.gram.policy import FLOAT64_ROWS, stored_dtype
@@ -104,7 +104,7 @@ class OriginQPs:
         return duals[0] if len(duals) == 1 else Duals(tuple(duals))
 
 
-class OriginMachine(Certified):
+class OriginMachine(Certified, CheckedEstimator):
     """A machine that ends in programmes without an equality."""
 
     tol: float
