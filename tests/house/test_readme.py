@@ -38,7 +38,7 @@ def test_the_table_of_kernels(pages):
 def test_one_kernel_is_taken_and_the_reason_is_told(pages):
     for page in pages:
         starred = re.search(r"^\* (\w+)", page, re.M)[1]
-        assert f"Taken: {starred}." in page
+        assert f"Selected: {starred}." in page
 
 
 def test_the_share_of_new_rows(pages):

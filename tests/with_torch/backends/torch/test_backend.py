@@ -60,7 +60,7 @@ def test_a_device_for_another_backend_is_refused(settings, said):
 
 @pytest.mark.parametrize("device", ["gpu", "cuda:", "cuda:x", "CUDA", 0, b"cpu", "mps"])
 def test_an_unknown_device_is_refused(device):
-    with pytest.raises(ValueError, match="there are 'cpu', 'cuda' and 'cuda:1'"):
+    with pytest.raises(ValueError, match="must be 'cpu', 'cuda'"):
         mercer.config(device=device).__enter__()
 
 
