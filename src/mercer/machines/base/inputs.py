@@ -297,7 +297,7 @@ def at_rest(value: Any, known: dict[int, Any] | None = None) -> Any:
             rows.forget_given()
         return value
     kind: Any = type(value)
-    names = _fields(kind)
+    names = _fields(kind)  # type: ignore[arg-type,unused-ignore]  # classes are hashable
     if names is None and kind not in (tuple, list):
         return value
     known = {} if known is None else known
