@@ -338,10 +338,14 @@ def _divided(d: Array, e: Array) -> tuple[Array, Array]:
     """
     n, half = len(d), len(d) // 2
     if n <= SHORT:
-        values, vectors, info = linalg.lapack.dstevd(d, e)
-        if info:
+        values, beside, rows = d.copy(), np.append(e, 0.0), np.empty((n, n))
+        work, counts = np.empty(1 + 4 * n + n * n), np.empty(3 + 5 * n, dtype=np.int32)
+        info = np.zeros(1, dtype=np.int32)
+        sizes = (work, len(work), counts, len(counts))
+        routine("dstevd", b"V", n, values, beside, rows, max(1, n), *sizes, info)
+        if info[0]:
             raise np.linalg.LinAlgError("the eigenvalues did not converge")
-        return values, vectors.T
+        return values, rows
     rho, sign, d = abs(float(e[half - 1])), np.sign(e[half - 1]), d.copy()
     d[half - 1 : half + 1] -= rho
     first, rows_first = _divided(d[:half], e[: half - 1])
