@@ -4,7 +4,7 @@ import pickle
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import HealthCheck, Phase, assume, given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
@@ -110,7 +110,11 @@ def values_of(machine, X):
 def test_a_shift_of_all_columns_changes_no_weight(machine, shape, seed, sign):
     X = on_a_grid(np.random.default_rng(seed).normal(size=shape))
     y = targets(machine, X)
-    plain = clone(machine).fit(X, y)
+    try:
+        plain = clone(machine).fit(X, y)
+    except ValueError as error:  # the reduced hulls of one draw in a hundred meet
+        assume("no margin at this nu" not in str(error))
+        raise
     w, f = np.ravel(plain.coef_), values_of(plain, X)
     # half the squared distance of w is no more than the two gaps
     size = np.abs(w).max() + np.sqrt(GAP * (1 + np.square(w).sum() + 3 * len(y)))
