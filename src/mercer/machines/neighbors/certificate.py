@@ -17,6 +17,8 @@ from mercer.machines.neighbors.problem import (
     MostSimilar,
     Nearest,
     Neighbourhoods,
+    resolution,
+    rounding_of_distances,
 )
 from mercer.resources import rows_at_once
 from mercer.solvers.certificate import Certificate, certify, larger
@@ -181,10 +183,6 @@ def _excess(key: Array, index: Array, rounding: Array, own: Array) -> _Excess:
 #
 # The shares are known; squared norms of the means are computed anew.
 
-_ROUNDING = 1e-7  # of the longest row: its square is what products of rows are known to
-_KNOWN = 1e3  # roundings of squared distances: above, three digits of them are known
-_LOST = 1e-15  # of k(x, x) before rows were centred: an estimate of the rounding that leaves
-
 
 @dataclass(frozen=True)
 class ClassMeansQuantities:
@@ -220,8 +218,7 @@ class ClassMeansQuantities:
 def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificate:
     tol = _TOL if tol is None else tol
     shares, gram = problem.shares(), exact(problem.gram)
-    # below the smallest normal number products lose their digits, whatever their size
-    rounding = max(_LOST * float(np.abs(gram.raw.diag()).max(initial=0.0)), np.finfo(float).tiny)
+    rounding = rounding_of_distances(gram) / 4.0
     size = max(float(np.abs(gram.diag()).max(initial=0.0)), rounding)
     images = np.asarray(gram @ shares)
     products = shares.T @ images
@@ -233,7 +230,7 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
     closest = float(np.sqrt(max(pairs.min(), 0.0) / size)) if len(pairs) else float("inf")
     if size <= rounding:  # of rows far from the origin nothing is left that could be told apart
         closest, least = 0.0, 0.0
-    known = 4.0 * rounding / size  # of k(x, y) times coefficients, whose sizes add up to 2 at most
+    known = 4.0 * rounding / size
     quantities = ClassMeansQuantities(
         float(np.abs(value.coef - shares).max() / shares.max()),
         float(np.abs(value.squared - squared).max() / size),
@@ -242,7 +239,7 @@ def _(problem: ClassMeans, value: Means, tol: float | None = None) -> Certificat
         known,
     )
     lengths = quantities.smallest_square >= -NEGATIVE
-    apart_enough = closest > _ROUNDING and closest**2 > _KNOWN * known
+    apart_enough = closest**2 * size > resolution(gram)
     ok = quantities.share_error <= tol and quantities.length_error <= tol and apart_enough
     said = f"; squared distances are known to {known:.1e} of its square" if known > tol else ""
     statement = (

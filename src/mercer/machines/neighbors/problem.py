@@ -117,6 +117,24 @@ class ClassMeans:
 # --- solver of class means -----------------------------------------------------------------------
 
 _ROUNDING = 1e-7  # of the longest row: means nearer than that cannot be told apart
+_LOST = 1e-15  # of k(x, x) before samples were centered: an estimate of the rounding that remains
+_KNOWN = 1e3  # roundings of squared distances: above, three digits of them are known
+
+
+def rounding_of_distances(gram: Gram) -> float:
+    """Estimate the rounding of squared distances between means and samples.
+
+    Of kernel values times coefficients, whose sizes add up to 2 at most. Below the smallest normal
+    number products lose their digits, whatever their size.
+    """
+    longest = float(np.abs(gram.raw.diag()).max(initial=0.0))
+    return 4.0 * max(_LOST * longest, float(np.finfo(float).tiny))
+
+
+def resolution(gram: Gram) -> float:
+    """Return the squared distance below which rounding may make two means equal."""
+    longest = float(np.abs(gram.diag()).max(initial=0.0))
+    return max(_ROUNDING**2 * longest, _KNOWN * rounding_of_distances(gram))
 
 
 @dataclass(frozen=True)
@@ -130,7 +148,7 @@ class Averages(Solver):
         coef = problem.shares()
         products = coef.T @ (problem.gram @ coef)
         squared = products.diagonal().copy()
-        same = _closest(products) <= _ROUNDING**2 * np.abs(problem.gram.diag()).max(initial=0.0)
+        same = _closest(products) <= resolution(problem.gram)
         status, seen = Status.SOLVED, ""
         if same:
             status, seen = Status.INACCURATE, "two means are the same to rounding"
