@@ -11,9 +11,16 @@ from mercer.array_types import Array
 from mercer.gram import Definiteness, definiteness, exact
 from mercer.gram.accurate_products import gamma
 from mercer.gram.base import RKHSFunction
-from mercer.machines.logistic.problem import LogLoss, SmoothRisk, SquaredLoss, TanhLoss
+from mercer.machines.logistic.problem import (
+    CERTIFIED,
+    LogLoss,
+    SmoothRisk,
+    SquaredLoss,
+    TanhLoss,
+    rounding_of_dual,
+)
 from mercer.machines.ridge.problem import Coefficients
-from mercer.rows.points import to_dense
+from mercer.rows.points import to_dense, to_host
 from mercer.solvers.certificate import Certificate, certify, larger
 
 # --- unpenalized ---------------------------------------------------------------------------------
@@ -113,7 +120,6 @@ def _next_to_minimum(F: Array, slopes: Array, bend: Array) -> float:
 # A gap is small to second order: an answer that is wrong by a thousandth has one of a millionth.
 # So the gradient is judged beside it. The bound needs K to be positive semidefinite.
 
-_TOL = 1e-6
 _BALANCE_STEPS = 100
 _BALANCED = 1e-11  # of the slopes of a function: a hundredth of what is asked
 _ENTRIES = 1 << 22  # of features, whose sizes are written out at a time
@@ -145,6 +151,8 @@ class SmoothRiskQuantities:
     indefiniteness : float
         What is added to the diagonal of K to make it positive semidefinite: zero by the
         construction of the kernel, rounding where K was factored, infinite where that is not shown.
+    rounding : float
+        A bound of what rounding of the products in the lower bound may add to `relative_gap`.
     """
 
     objective: float
@@ -153,17 +161,18 @@ class SmoothRiskQuantities:
     imbalance: float
     mismatch: float = 0.0
     indefiniteness: float = 0.0
+    rounding: float = 0.0
 
 
 @certify.register
 def _(problem: SmoothRisk, value: Coefficients, tol: float | None = None) -> Certificate:
-    tol = _TOL if tol is None else tol
+    tol = CERTIFIED if tol is None else tol
     convex = definiteness(problem.gram)
     with np.errstate(over="ignore", invalid="ignore"):  # judged by what comes of it
         measured = _measure(problem, value, convex)
     ok = measured.stationarity <= tol and measured.mismatch <= tol and convex.shown
     if problem.loss.convex or problem.penalty == 0:
-        ok = ok and measured.relative_gap <= tol and measured.imbalance <= 1e-9
+        ok = ok and measured.relative_gap + measured.rounding <= tol and measured.imbalance <= 1e-9
     return Certificate(bool(ok), measured, tol, _statement(problem, measured, tol, convex))
 
 
@@ -176,7 +185,8 @@ def _statement(
     if not convex.shown:
         return f"{still}; {convex.obstacle}, so other functions may be better by any amount"
     if problem.loss.convex:
-        gap = f"the objective is within {found.relative_gap:.1e} of the optimum, relatively"
+        known = found.relative_gap + found.rounding
+        gap = f"the objective is within {known:.1e} of the optimum, relatively"
         return f"{gap}; {still}"
     if problem.penalty == 0 and np.isfinite(found.relative_gap):
         still = f"{still}; a local minimum is at most {found.relative_gap:.1e} below, relatively"
@@ -193,7 +203,7 @@ def _measure(
     gram, image = function.gram, function.at_points()
     f = problem.beside(image + value.intercept)
     objective = problem.risk(f) + 0.5 * problem.penalty * function.squared_norm(image)
-    gap, imbalance = float("nan"), 0.0
+    gap, imbalance, rounding = float("nan"), 0.0, 0.0
     if problem.loss.convex and not convex.shown:
         gap = float("inf")
     elif problem.penalty == 0:
@@ -205,17 +215,20 @@ def _measure(
             imbalance = float(
                 (np.abs(weighted_slopes.sum(axis=0)) / np.maximum(sizes, 1e-300)).max()
             )
-        bound = _lower_bound(
-            problem,
-            weighted_slopes,
-            np.asarray(gram @ weighted_slopes) + convex.shift * weighted_slopes,
+        image = np.asarray(gram @ weighted_slopes)
+        bound = _lower_bound(problem, weighted_slopes, image + convex.shift * weighted_slopes)
+        lost = rounding_of_dual(
+            problem, gram, weighted_slopes, to_host((weighted_slopes * image).sum(axis=0))
         )
         gap = (objective - bound) / max(abs(objective), _TINY)
+        rounding = lost / max(abs(objective), _TINY)
         gap = max(gap, 0.0) if np.isfinite(gap) else float("inf")
     still = _stationarity(problem, function, f)
     both = function.is_primal and len(value.coef) > 0
     apart = _mismatch(problem, value, gram.placed, objective) if both else 0.0
-    return SmoothRiskQuantities(total * objective, gap, still, imbalance, apart, convex.shift)
+    return SmoothRiskQuantities(
+        total * objective, gap, still, imbalance, apart, convex.shift, rounding
+    )
 
 
 def _mismatch(problem: SmoothRisk, value: Coefficients, F: Any, objective: float) -> float:

@@ -26,7 +26,15 @@ from mercer.machines.logistic.descent import (
     is_single,
     space_of,
 )
-from mercer.machines.logistic.problem import LogLoss, LossCurvature, SmoothRisk, SquaredLoss, signs
+from mercer.machines.logistic.problem import (
+    CERTIFIED,
+    LogLoss,
+    LossCurvature,
+    SmoothRisk,
+    SquaredLoss,
+    rounding_of_dual,
+    signs,
+)
 from mercer.machines.ridge.problem import Coefficients
 from mercer.resources import require_memory
 from mercer.rows.device_rows import CardRows
@@ -76,7 +84,10 @@ class NewtonRisk(Solver):
         with _systems_alone(space):
             best = best_of(space, self, watch, lambda at: _direction(at, watch))
             value = space.answer(best.arrival.element)
-        return report(self, value, best.arrival.status, best.steps, watch, best.detail)
+        status = best.arrival.status
+        if status is Status.SOLVED and _is_hidden(space, best.arrival):
+            status = Status.INACCURATE
+        return report(self, value, status, best.steps, watch, best.detail)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,6 +144,19 @@ def starts(space: Space, solver: Any, watch: Watch) -> Iterator[Element]:
     listed = [found[-1], zero, *found[:-1]]
     listed += [found[-1].times(4.0**j) for j in range(1, solver.n_init)]
     yield from listed[: solver.n_init]
+
+
+def _is_hidden(space: Space, found: DescentResult) -> bool:
+    """Return whether rounding of u'Ku may hide how far the objective is from the optimum."""
+    problem = space.problem
+    if not problem.loss.convex:
+        return False
+    squares = np.zeros(problem.columns)
+    if isinstance(space, FeatureSpace):  # penalty w = -F'u at the minimum
+        squares = np.square(problem.penalty * found.element.coef).sum(axis=0)
+    u = space.weighted_slopes(found.element)
+    lost = rounding_of_dual(problem, exact(problem.gram), u, squares)
+    return not lost <= CERTIFIED * abs(found.objective)
 
 
 def _systems_alone(space: Space) -> AbstractContextManager[None]:

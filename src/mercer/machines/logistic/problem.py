@@ -11,8 +11,10 @@ from scipy.special import expit, log1p, log_expit, xlog1py, xlogy
 
 from mercer.array_types import Array
 from mercer.gram import Gram
+from mercer.gram.accurate_products import gamma, inner, product_rounding
 from mercer.machines.ridge.problem import Coefficients
 from mercer.rows.device_arrays import placed_beside
+from mercer.rows.points import to_host
 
 # --- losses --------------------------------------------------------------------------------------
 #
@@ -355,3 +357,35 @@ class SmoothRisk:
         """Return the same question with weights that add up to one: its answers are the same."""
         total = float(self.weights.sum())
         return replace(self, weights=self.weights / total, penalty=self.penalty / total)
+
+
+CERTIFIED = 1e-6  # the relative gap that certificates allow unless told otherwise
+_MORE = 12  # roundings of what the dual is computed from, in addition to those of its sums
+
+
+def rounding_of_dual(problem: SmoothRisk, gram: Gram, u: Any, squares: Array) -> float:
+    """Bound the rounding of u'Ku / (2 penalty): samples far from zero leave it no digit.
+
+    By |u|'r with r the bound of K u, entries of K included. If K = F F' it is less: with e the
+    same bound of F'u, Higham (3.5), and c the computed square, |F'u| <= c^1/2 + 3 e, and u'Ku is
+    off by e (|F'u| + e) of F'u and as much of the outer product: by 2 e c^1/2 + 8 e^2.
+
+    Parameters
+    ----------
+    problem : SmoothRisk
+        The problem.
+    gram : Gram
+        Its K in float64.
+    u : (n, k) array
+        Weighted slopes.
+    squares : (k,) array
+        u'Ku of each function, as computed.
+    """
+    total, lengths = 0.0, np.sqrt(np.abs(gram.diag()))
+    for v, square in zip(np.abs(to_host(u)).T, squares, strict=True):
+        if gram.factor is None:
+            total += inner(v, product_rounding(gram, v, more=_MORE))
+            continue
+        e = gamma(len(v) + gram.rank + _MORE) * inner(v, lengths)
+        total += 2 * e * float(np.sqrt(abs(square))) + 8 * e**2
+    return total / (2 * problem.penalty)
