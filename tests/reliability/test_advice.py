@@ -131,5 +131,5 @@ def test_a_class_of_hypotheses_is_asked_for():
         lambda: growth(functions, 2),
         lambda: vc_dimension(theory.HalfSpaces),
     ):
-        with pytest.raises(TypeError, match=r"hypotheses=.*HalfSpaces\(2\).*derive one from"):
+        with pytest.raises(TypeError, match=r"hypotheses=.*HalfSpaces\(2\).*derive a class from"):
             call()

@@ -274,7 +274,7 @@ def test_preparing_a_group_ends_with_the_time_of_a_search(monkeypatch):
 
     monkeypatch.setattr(deadline, "clock", deadline.clock)
     monkeypatch.setattr(Refit, "prepare", prepare)
-    with pytest.raises(RuntimeError, match="time limit was reached before any point"):
+    with pytest.raises(RuntimeError, match="time limit was reached before any candidate"):
         # probabilities are not shared: each point is fitted
         machine, grid = mercer.SVC(G, probability=True), {"C": [1.0, 2.0]}
         tune(machine, X, c, grid=grid, scoring="neg_log_loss", time_limit=50.0)

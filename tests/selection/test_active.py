@@ -162,11 +162,11 @@ def test_what_fails_changes_nothing():
         learner.teach([1, 2], [0])
     with pytest.raises(ValueError, match="same length"):
         learner.teach([1.5], [0])
-    with pytest.raises(ValueError, match="numbered 0 to 100"):
+    with pytest.raises(ValueError, match="must be from 0 to 100"):
         learner.teach([101], [0])
-    with pytest.raises(ValueError, match="label already"):
+    with pytest.raises(ValueError, match="already labeled"):
         learner.teach([0], [0])
-    with pytest.raises(ValueError, match="label already"):
+    with pytest.raises(ValueError, match="already labeled"):
         learner.teach([1, 1], [0, 0])
     with pytest.raises(ValueError):
         ActiveLearner(KernelRidge(), LINE, "variance").teach([0], [np.nan])

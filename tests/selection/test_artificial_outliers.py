@@ -124,7 +124,7 @@ def test_rows_that_cannot_be_added_are_refused():
     words = ["abcab", "bcabc", "cabca", "abcbc", "bcbca", "cacab"]
     with pytest.raises(ValueError, match=r"numeric samples.*scoring="):
         tune(OneClassSVM(Spectrum(2)), words, grid={"nu": [0.5, 0.9]}, **options)
-    with pytest.raises(ValueError, match="at least 3 rows, got 1; use fewer, larger folds"):
+    with pytest.raises(ValueError, match="at least 3 samples, got 1; use fewer, larger folds"):
         tune(OneClassSVM(), RING[:8], grid={"nu": [0.5]}, cv="loo", error_score="raise")
 
 

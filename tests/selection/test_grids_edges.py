@@ -39,7 +39,7 @@ def test_growth_has_a_limit_and_says_so():
     notes = grow(grid, best, judge)
     assert len(table) == 3 + MOST_STEPS
     assert "largest in the grid" in notes[-1]
-    assert f"after {MOST_STEPS} steps" in notes[-1]
+    assert f"after {MOST_STEPS} extensions" in notes[-1]
 
 
 def test_grids_of_the_user_stay_and_are_told_of():
@@ -81,14 +81,14 @@ def test_default_grids_grow_in_a_tuning():
     X = RNG.normal(size=(150, 1))
     y = (np.sin(40 * X[:, 0]) > 0).astype(int)  # far finer than the distance of typical rows
     found = tune(SVC("gaussian"), X, y, cv=3)
-    assert any("widened" in note for note in found.notes)
+    assert any("extended" in note for note in found.notes)
     assert len(found.points) > 30
 
 
 def test_races_keep_to_their_grid():
     X = RNG.normal(size=(60, 2))
     found = tune(SVC("gaussian"), X, (X[:, 0] > 0).astype(int), cv=4, search=Race())
-    assert not any("widened" in note for note in found.notes)
+    assert not any("extended" in note for note in found.notes)
 
 
 def test_values_that_are_arrays_are_compared_by_identity():

@@ -187,7 +187,7 @@ def test_what_is_no_regression_is_refused():
         regression_description_length(y, y, 6)
     with pytest.raises(ValueError, match=r"parameters=1\.5"):
         regression_description_length(y, y, 1.5)
-    with pytest.raises(ValueError, match="one length"):
+    with pytest.raises(ValueError, match="equally long"):
         regression_description_length(y, y[:3], 2)
     with pytest.raises(ValueError, match="two are needed"):
         regression_description_length([1.0], [1.0], 1)

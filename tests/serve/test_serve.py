@@ -235,7 +235,7 @@ def test_bodies_say_what_they_are(app, value):
         (b'[{"x": 1}]}', "must be JSON"),
         (b'{"rows": [{"x": 1}]', "must be JSON"),
         (b'{"rows": [{"x": 1}], "rows": []}', "must be JSON"),
-        (b'[{"x": 1, "town": "Ulm", "x": 2}]', "the key 'x' comes twice"),
+        (b'[{"x": 1, "town": "Ulm", "x": 2}]', "the key 'x' is duplicated"),
         (b'[{"x": "\xff"}]', "row 1 is not UTF-8"),
         (b'[{"x": tru}]', "not valid JSON"),
         (b'{"rows": [{"x": NaN}]}', "null"),

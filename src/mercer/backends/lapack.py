@@ -92,8 +92,9 @@ def blas_threads_for(*data: Any) -> Any:
 
 def _shape(value: Any) -> tuple[float, ...]:
     shape = getattr(value, "shape", ())
-    if isinstance(shape, tuple) and all(isinstance(size, int | np.integer) for size in shape):
-        return shape or (np.inf,)  # data frames of Dask do not know how many rows they have
+    if isinstance(shape, tuple) and shape:
+        # data frames of Dask do not know how many rows they have
+        return shape if all(isinstance(size, int | np.integer) for size in shape) else (np.inf,)
     return (len(value) if isinstance(value, list | tuple | range) else np.inf,)
 
 

@@ -113,7 +113,7 @@ class FiniteClass(Hypotheses):
     >>> len(thresholds), thresholds.vc_dimension(), thresholds.growth(3)
     (5, 1, 4)
     >>> thresholds.learn([0, 3], [False, True])
-    LearnedHypothesis(index=1, observed=0.0, consistent=3, hypotheses=5, n=2)
+    LearntHypothesis(index=1, observed=0.0, consistent=3, hypotheses=5, n=2)
     >>> thresholds.epsilon_net([0, 3], epsilon=0.3, target=2)
     EpsilonNet(is_net=True, weight=0.25, index=1, epsilon=0.3)
     """
@@ -197,7 +197,7 @@ class FiniteClass(Hypotheses):
 
         Returns
         -------
-        LearnedHypothesis
+        LearntHypothesis
         """
         places, said = self.sample(points, labels)
         if not len(places):

@@ -240,7 +240,9 @@ def test_columns_that_no_model_learns_from_may_be_missing(mercer, tmp_path):
     (tmp_path / "new.csv").write_text("x\n3.1\n-3\n")
     assert mercer("predict", "ids.mercer", "new.csv").out.split() == ["y", "b", "a"]
     (tmp_path / "new.csv").write_text("X\n3.1\n-3\n")
-    assert "it has 'X': rename" in mercer("predict", "ids.mercer", "new.csv", code=1).err
+    assert (
+        "rename 'X' if it is that column" in mercer("predict", "ids.mercer", "new.csv", code=1).err
+    )
     assert "training table" in mercer("evaluate", "ids.mercer", "ids.csv").err
 
 

@@ -206,7 +206,7 @@ def test_kernel_of_tasks():
     assert parse("coregionalized([[2, 1], [1, 2]])") == Coregionalized([[2, 1], [1, 2]])
     with pytest.raises(ValueError, match="an integer from 0 to 2"):
         kernel([[3.0]])
-    with pytest.raises(ValueError, match="whole number"):
+    with pytest.raises(ValueError, match="must be an integer"):
         kernel([[0.5]])
     with pytest.raises(ValueError, match=r"choose it with .on"):
         kernel([[0.0, 1.0]])
