@@ -128,7 +128,7 @@ def means_of(
 ) -> ClusterMeans:
     """Collect the means of a partition."""
     own = _own(problem.gram, kernel, names)
-    if problem.gram.factor is not None:
+    if problem.gram.features is not None:
         found = problem.feature_means(labels)
         level = -0.5 * np.square(found.means).sum(axis=1)
         return ClusterMeans(

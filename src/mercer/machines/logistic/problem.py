@@ -383,7 +383,7 @@ def rounding_of_dual(problem: SmoothRisk, gram: Gram, u: Any, squares: Array) ->
     """
     total, lengths = 0.0, np.sqrt(np.abs(gram.diag()))
     for v, square in zip(np.abs(to_host(u)).T, squares, strict=True):
-        if gram.factor is None:
+        if gram.features is None:
             total += inner(v, product_rounding(gram, v, more=_MORE))
             continue
         e = gamma(len(v) + gram.rank + _MORE) * inner(v, lengths)

@@ -295,7 +295,8 @@ class BoxQP:
         if self.parting:
             return max(rho, 0.0)
         base = self.unwrapped.base  # a matrix may be given in float32
-        digits = np.finfo(base.dtype).eps if base.source is None and base.factor is None else EPS
+        given = base.source is None and base.features is None
+        digits = np.finfo(base.dtype).eps if given else EPS
         return max(rho, max(_NOTHING, _ROUNDED_SCORE * float(digits)) * middle)
 
     @property
