@@ -269,7 +269,7 @@ def _near(X: Points) -> bool:
     if some.shape[1] == len(X):
         low, high, mean = some.min(axis=1), some.max(axis=1), some.mean(axis=1)
     else:
-        low, high, mean = X.min(axis=0), X.max(axis=0), to_host(X.mean(axis=0))
+        low, high, mean = X.min(axis=0), X.max(axis=0), X.mean(axis=0, dtype=np.float64)
     spread = float((high - low).max())
     if not max(float(high.max()), -float(low.min())) <= _FAR * spread < np.inf:
         return False
