@@ -83,6 +83,11 @@ def _gap(fit: Fit, primal: MP.mpf, dual: MP.mpf, rounding: MP.mpf) -> Iterator[s
         )
 
 
+def _stated_rounding(fit: Fit) -> MP.mpf:
+    """Return what the certificate says that values are off by: the gap is that of coefficients."""
+    return MP.mpf(fit.stated.rounding) if np.isfinite(fit.stated.rounding) else MP.zero
+
+
 def _hard(C: np.ndarray) -> np.ndarray:
     return np.where(C > 0, 1 / (2 * np.where(C > 0, C, MP.one)), MP.zero)
 
@@ -133,7 +138,8 @@ def check_svc(fit: Fit) -> Iterator[str]:
     half = b @ K @ b / 2
     primal = half + C @ (slack**2 if squared else slack)
     dual = sign @ b - half - (shift @ b**2) / 2
-    yield from _gap(fit, primal, dual, ulps(f) * C.sum() * (2 * largest(slack) if squared else 1))
+    off = (ulps(f) + _stated_rounding(fit)) * C.sum()
+    yield from _gap(fit, primal, dual, off * (2 * largest(slack) if squared else 1))
 
 
 def draw_svr(draw: Draw) -> Fit:
@@ -157,7 +163,9 @@ def check_svr(fit: Fit) -> Iterator[str]:
         yield from _conditions(fit, Box(b, f, y, -C, C, 0 * C, eps), MP.zero)
     half = b @ K @ b / 2
     primal = half + C @ np.maximum(abs(y - f) - eps, MP.zero)
-    yield from _gap(fit, primal, y @ b - eps * abs(b).sum() - half, ulps(f, y) * C.sum())
+    unit = min(MP.one, max(y) - min(y)) or MP.one
+    off = (ulps(f, y) + _stated_rounding(fit) * unit) * C.sum()
+    yield from _gap(fit, primal, y @ b - eps * abs(b).sum() - half, off)
 
 
 def draw_one_class(draw: Draw) -> Fit:
